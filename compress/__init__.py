@@ -1,0 +1,1 @@
+"""What a handoff is, the ways to write one, and the literal way to read one."""

@@ -1,0 +1,1 @@
+"""YAML configurations, one folder per command, and their loader."""

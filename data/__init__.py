@@ -1,0 +1,1 @@
+"""Tasks, environments, delegations and training examples."""

@@ -1,0 +1,1 @@
+"""Executors, scoring, statistics, reports and the command line."""
