@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from graphhandoff.compress.compact import CompactSyntaxError
+from graphhandoff.compress.compact_parser import CompactSyntaxError
 from graphhandoff.compress.graph import Call, HandoffGraph
 from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec
 from graphhandoff.compress.wire import JsonSyntaxError, Signatures, Wire, parse

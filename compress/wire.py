@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, NoReturn
 
-from graphhandoff.compress.compact import CompactSyntaxError, Signatures, parse_compact, write_compact
+from graphhandoff.compress.compact import Signatures, write_compact
+from graphhandoff.compress.compact_parser import CompactSyntaxError, parse_compact
 from graphhandoff.compress.graph import HandoffGraph, MalformedGraphError
 
 Wire = Literal["json", "compact"]

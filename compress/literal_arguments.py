@@ -1,0 +1,199 @@
+"""Reading the arguments of a mentioned call from the text around it (rules 4 to 6 of ``literal_text``)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from graphhandoff.compress.compact_parser import CompactSyntaxError, parse_compact
+from graphhandoff.compress.contract import ContractError, fits, read_call, signatures_of
+from graphhandoff.compress.graph import GraphError
+from graphhandoff.compress.literal_layout import Layout, Mention
+from graphhandoff.compress.literal_values import Shape, Value, build_shapes
+from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec
+
+_PAIRS = re.compile(
+    r"^\s*[\"']?\s*(?:->|→|=>|⇒|becomes?\b|for\b|to\b|into\b|by\b|with\b|against\b|in exchange for\b|replaced by\b)"
+    r"|(?:->|→|=>|⇒|\b(?:becomes?|to|into|for|by|with|in|new|new item|replacement)\b\W{0,3}"
+    r"(?:[\w'’-]+\W{1,2}){0,4})\W*$",
+    re.IGNORECASE,
+)
+_PARENTHESIS = re.compile(r"\([^()]*\)")
+
+
+class ArgumentReader:
+    """Reads calls at their mentions."""
+
+    def __init__(self, layout: Layout, tools: Sequence[ToolSpec]) -> None:
+        self.layout = layout
+        self.text = layout.text
+        self.tools = {tool.name: tool for tool in tools}
+        self.signatures = signatures_of(tools)
+        self.shapes = build_shapes(tools)
+
+    def read_line_form(self, mention: Mention) -> ToolCall | None:
+        """Read ``tool value …`` or ``tool name=value …`` when the line holds that and nothing else."""
+        start = self.text.rfind("\n", 0, mention.start) + 1
+        end = self.text.find("\n", mention.end)
+        if not mention.exact or self.text[start : mention.start].strip(" \t-*•–0123456789.()"):
+            return None
+        line = self.text[mention.start : end if end >= 0 else len(self.text)].rstrip(" \t.;,")
+        try:
+            (call,) = parse_compact(line.replace(", ", " "), self.signatures).iter_calls()
+            return read_call(call, self.tools)
+        except (CompactSyntaxError, GraphError, ContractError, ValueError):
+            pass
+        words = line[len(mention.tool.name) :].split()
+        arrays = [parameter for parameter in mention.tool.parameters if parameter.type == "array"]
+        if arrays or len(words) != len(mention.tool.parameters):
+            return None
+        values = dict(zip(mention.tool.signature, words, strict=True))
+        for parameter in mention.tool.parameters:
+            shape = self.shapes[mention.tool.name, parameter.name]
+            if shape.pattern is not None and not shape.pattern.fullmatch(values[parameter.name]):
+                return None
+        return ToolCall(name=mention.tool.name, arguments=dict(values))
+
+    def read_call(self, mention: Mention) -> ToolCall | str:
+        """Read a call's arguments from around its mention; a text says what is missing."""
+        arguments: dict[str, JsonValue] = {}
+        run = self._address_run(mention)
+        arrays = [parameter.name for parameter in mention.tool.parameters if parameter.type == "array"]
+        lists = self._lists(mention, arrays) if arrays else {}
+        for parameter in mention.tool.parameters:
+            value: JsonValue = None
+            if parameter.name in lists:
+                value = lists[parameter.name]  # type: ignore[assignment]
+            elif parameter.type != "array":
+                value = self._scalar(mention, parameter, run)
+            if value is not None and value != [] and fits(value, parameter):
+                arguments[parameter.name] = value
+            elif parameter.required:
+                return f"{mention.tool.name}: no {parameter.name} can be read"
+        return ToolCall(name=mention.tool.name, arguments=arguments)
+
+    def _windows(self, mention: Mention) -> Iterator[tuple[int, int]]:
+        """Yield the places to look in, nearest first: sentence after and before, block after and before."""
+        unit = self.layout.unit_at(mention.start)
+        block = self.layout.blocks[unit.block]
+        yield mention.end, unit.end
+        yield unit.start, mention.start
+        yield from self.layout.iter_calm(unit.end, block[1])
+        yield from reversed(list(self.layout.iter_calm(block[0], unit.start)))
+
+    def _scalar(self, mention: Mention, parameter: ToolParameter, run: Mapping[str, str]) -> str | None:
+        if parameter.name in run:
+            return run[parameter.name]
+        shape = self.shapes[mention.tool.name, parameter.name]
+        if shape.pattern is None:
+            return self._labelled(mention, shape)
+        for i, window in enumerate(self._windows(mention)):
+            values = list(shape.find(self.text, *window))
+            if values:
+                return values[-1].text if i == 1 else values[0].text
+        everywhere = {
+            value.text
+            for start, end in self.layout.iter_calm(0, len(self.text))
+            for value in shape.find(self.text, start, end)
+        }
+        return everywhere.pop() if len(everywhere) == 1 else None
+
+    def _labelled(self, mention: Mention, shape: Shape) -> str | None:
+        unit = self.layout.unit_at(mention.start)
+        start, end = self.layout.blocks[unit.block]
+        following = self.layout.blocks[unit.block + 1 : unit.block + 8]
+        stop = max([end, *(block[1] for block in following)])
+        label = shape.label.search(self.text, mention.end, stop) or shape.label.search(self.text, start, mention.start)
+        if label is None:
+            return None
+        rest = self.text[label.end() : label.end() + 400]
+        if rest[:1] in "\"'“":
+            closing = {"“": "”"}.get(rest[0], rest[0])
+            return rest[1:].split(closing, 1)[0]
+        if re.match(r"(?:left |is )?(?:blank|empty|none)\b", rest, re.IGNORECASE):
+            return ""
+        return re.split(r"[,;\n]|\.\s|\.$", rest, maxsplit=1)[0].strip() or None
+
+    def _address_run(self, mention: Mention) -> Mapping[str, str]:
+        """Read ``a, b, c, …``: one value for each neighbouring parameter without a shape, the last one shaped."""
+        names: list[ToolParameter] = []
+        for parameter in mention.tool.parameters:
+            if parameter.type == "string" and (self.shapes[mention.tool.name, parameter.name].pattern is None or names):
+                names.append(parameter)
+        if len(names) < 3 or self.shapes[mention.tool.name, names[-1].name].pattern is None:
+            return {}
+        shape = self.shapes[mention.tool.name, names[-1].name]
+        unit = self.layout.unit_at(mention.start)
+        for value in shape.find(self.text, mention.end, self.layout.blocks[unit.block][1]):
+            start = max(mention.end, self.text.rfind("\n", 0, value.start) + 1)
+            lead = re.split(r"(?:: |\bto |\bas |\bwith |\bat |\bnamely )", self.text[start : value.start])[-1]
+            parts = [part.strip() for part in lead.rstrip(" ,").split(",")]
+            if len(parts) == len(names) - 1:
+                parts = ["" if re.search(r"\b(?:blank|empty)\b", part) else part for part in parts]
+                return dict(zip((p.name for p in names), [*parts, value.text], strict=True))
+        return {}
+
+    def _lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
+        labelled = self._labelled_lists(mention, arrays)
+        if len(labelled) == len(arrays):
+            return labelled
+        shape = self.shapes[mention.tool.name, arrays[0]]
+        unit = self.layout.unit_at(mention.start)
+        block = self.layout.blocks[unit.block]
+        windows = [
+            [(mention.end, unit.end)],
+            [(unit.start, unit.end)],
+            [(mention.end, unit.end), *self.layout.iter_calm(unit.end, block[1])],
+            list(self.layout.iter_calm(*block)),
+        ]
+        for window in windows:
+            values = [value for place in window for value in self._items(shape, *place)]
+            if len(arrays) == 1 and values:
+                return {arrays[0]: [value.text for value in values]}
+            if len(arrays) == 2:
+                pairs = self._pair(values)
+                if pairs:
+                    return {arrays[0]: [a for a, _ in pairs], arrays[1]: [b for _, b in pairs]}
+        return {}
+
+    def _items(self, shape: Shape, start: int, end: int) -> Iterator[Value]:
+        for value in shape.find(self.text, start, end):
+            if not re.search(
+                r"\bproduct(?: id)?s?\W{1,3}$", self.text[max(start, value.start - 14) : value.start], re.IGNORECASE
+            ):
+                yield value
+
+    def _pair(self, values: Sequence[Value]) -> list[tuple[str, str]]:
+        pairs: list[tuple[str, str]] = []
+        i = 0
+        while i + 1 < len(values):
+            between = _PARENTHESIS.sub(" ", self.text[values[i].end : values[i + 1].start])
+            if len(between) < 300 and _PAIRS.search(between):
+                pairs.append((values[i].text, values[i + 1].text))
+                i += 2
+            else:
+                i += 1
+        return pairs if 2 * len(pairs) == len(values) else pairs[:1] if len(pairs) == 1 else []
+
+    def _labelled_lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
+        unit = self.layout.unit_at(mention.start)
+        end = self.layout.blocks[unit.block][1]
+        labels = sorted(
+            (found.start(), found.end(), name)
+            for name in arrays
+            for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)\W{{0,3}}", self.text[mention.end : end])
+        )
+        lists: dict[str, list[str]] = {}
+        for i, (_, after, name) in enumerate(labels):
+            stop = labels[i + 1][0] if i + 1 < len(labels) else end - mention.end
+            shape = self.shapes[mention.tool.name, name]
+            chunk_end = mention.end + stop
+            for found in re.finditer(r"[\].;\n]", self.text[mention.end + after : chunk_end]):
+                chunk_end = mention.end + after + found.start()
+                break
+            values = [value.text for value in shape.find(self.text, mention.end + after, chunk_end)]
+            if values and name not in lists:
+                lists[name] = values
+        return lists

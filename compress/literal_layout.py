@@ -1,0 +1,76 @@
+"""How the reader of plain text divides it: blocks (paragraphs and list items) and the sentences in them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from graphhandoff.compress.protocol import ToolSpec
+
+_BLOCK_END = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*•–]|\(?[0-9a-zA-Z]{1,2}[.):])[ \t])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'”]?\s+(?=[\"'“(]?[A-Z0-9#*•–-])|\n+|;\s")
+# A sentence with such words warns of what stands in it, so it lends no values to calls.
+_WARNS = re.compile(
+    r"\b(?:don't|don’t|do not|never|not|ignore|beware|careful|stay away|stays?|keeps?|kept|out of stock|sold out"
+    r"|lookalikes?|confuse|untouched|leave|leaves|avoid|instead of|hands off|keep clear|unavailable|no part|wrong)\b",
+    re.IGNORECASE,
+)
+
+
+class Unit(NamedTuple):
+    """A sentence: where it stands, and in which block."""
+
+    start: int
+    end: int
+    block: int
+
+
+class Mention(NamedTuple):
+    """A tool's mention: where it stands, which tool, and whether by its exact name."""
+
+    start: int
+    end: int
+    tool: ToolSpec
+    exact: bool
+
+
+class Layout:
+    """A text with its blocks and sentences."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.blocks = list(_spans(_BLOCK_END, text, 0, len(text)))
+        self.units = [
+            Unit(start, end, b)
+            for b, block in enumerate(self.blocks)
+            for start, end in _spans(_SENTENCE_END, text, *block)
+        ]
+        self._calm = [unit for unit in self.units if not _WARNS.search(text, unit.start, unit.end)]
+
+    def unit_at(self, at: int) -> Unit:
+        """Return the sentence that holds a place."""
+        return self.units[max(0, bisect_right(self.units, at, key=lambda unit: unit.start) - 1)]
+
+    def block_at(self, at: int) -> tuple[int, int]:
+        """Return where the block that holds a place starts and ends."""
+        return self.blocks[self.unit_at(at).block]
+
+    def iter_calm(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Yield the sentences between two places that do not warn."""
+        first = bisect_left(self._calm, start, key=lambda unit: unit.start)
+        for unit in self._calm[first:]:
+            if unit.end > end:
+                return
+            yield unit.start, unit.end
+
+
+def _spans(separator: re.Pattern[str], text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for found in separator.finditer(text, start, end):
+        if found.start() > at:
+            yield at, found.start()
+        at = found.end()
+    if end > at or (start == end == 0 and not text):
+        yield at, end

@@ -1,0 +1,172 @@
+"""Reading calls out of any text that is no graph, by fixed rules. Nothing is inferred; what is unclear is skipped.
+
+1. **Units.** A text falls into blocks (paragraphs and list items) and those into sentences.
+2. **Mentions.** A tool is mentioned by its exact name; or, if the text names that tool nowhere, by a sentence that
+   gives the order: its verb (the first word of its name, or a listed synonym) in the imperative or as a noun after an
+   article, where the other words of its name decide between tools of one verb. Look-ups are read by exact name only.
+3. **Not a call:** a mention in a clause that denies (*not, never, leave, instead of* …), narrates (*was, wanted* …), or
+   is a fall-back (*if … refused, fails, sold out* …).
+4. **Values** are recognised by the shapes that the tools publish (:mod:`graphhandoff.compress.literal_values`) or by a
+   label that is the parameter's name. They are taken from the mention's sentence, then from its block forwards and
+   backwards, then from anywhere if the whole text has a single such value. Sentences that warn (*don't, beware, stays,
+   out of stock* …) lend no values.
+5. **Lists** keep reading order and repeats. Old and new items are paired by what stands between them (*->, to, for,
+   into, by, with, becomes, new item* …).
+6. A line that begins with a tool's name and holds exactly its arguments (``tool value value``, ``tool name=value``) is
+   read as such.
+7. **Said to the customer** are the sentences that order to tell something, and the rest of their block.
+8. A call lacking a required argument is skipped with the reason; the same call told twice in prose is made once, while
+   every line of rule 6 is a call of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from graphhandoff.compress.literal_arguments import ArgumentReader
+from graphhandoff.compress.literal_layout import Layout, Mention, Unit
+from graphhandoff.compress.protocol import ToolCall, ToolSpec
+
+_CLAUSE_END = re.compile(r"[,;:–—]\s|\s-\s|\b(?:and|but|so|then|because|as|which|who|where|while)\b")
+
+_DENIES = re.compile(
+    r"\b(?:not|never|no|nor|neither|cannot|without|leave|leaves|ignore|avoid|beware|instead|rather|nothing|untouched"
+    r"|hands off|stay away|keep clear|steer clear|out of bounds|can't|don't|doesn't|didn't|won't|mustn't|isn't|wouldn't"
+    r"|shouldn't|couldn't|can’t|don’t|doesn’t|didn’t|won’t|mustn’t|isn’t|wouldn’t|shouldn’t|couldn’t)\b",
+    re.IGNORECASE,
+)
+_NARRATES = re.compile(
+    r"\b(?:was|were|wanted|wants|want|wished|wish|asked|asks|would|had|has|said|hoped|first idea|decided|permitted)\b",
+    re.IGNORECASE,
+)
+_FALLS_BACK = re.compile(
+    r"\b(?:if|should|in case|in the event|unless|were)\b.*?\b(?:refus\w*|fail\w*|reject\w*|error\w*|objects?|bounc\w*"
+    r"|sold out|unavailable|out of stock|gone|not found|no longer (?:pending|delivered|available|in stock)|moved on"
+    r"|processed|declin\w*|differ\w*|different|goes wrong|trouble|complain\w*|turns? out|already)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_TELLS = re.compile(
+    r"\b(?:tell|let \w+(?: \w+)? know|inform|explain|mention|say to|answers?|report to (?:him|her|them)|write back"
+    r"|confirm (?:to|with|that)|recap|summary|closing|hears?|read out|quote|wants? to (?:know|hear)|needs to know"
+    r"|owed|relay|pass on|message (?:for|to) the customer|figure|communicate|state)\b",
+    re.IGNORECASE,
+)
+_SILENT = re.compile(r"\b(?:must not|don't|don’t|do not|never|need not)\b", re.IGNORECASE)
+_ORDERS = re.compile(
+    r"(?:^|[,;:.(–—]\s*|\b(?:please|then|and|so|now|finally|next|first|afterwards?|hence|just|only|to|must|you|ahead)\s+)$",
+    re.IGNORECASE,
+)
+_NOUN = re.compile(r"\b(?:a|an|the|one|single|this|file|submit|request|place)\s+$", re.IGNORECASE)
+_READS = frozenset({"get", "find", "list", "search", "lookup", "look", "read", "fetch", "calculate", "think"})
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "modify": ("change", "update", "edit", "redirect"),
+    "exchange": ("swap",),
+    "return": ("send back",),
+}
+_NOUNS: Mapping[str, str] = {"cancel": "cancellation", "modify": "modification"}
+
+
+def read_text(text: str, tools: Sequence[ToolSpec]) -> tuple[tuple[ToolCall, ...], str, tuple[str, ...]]:
+    """Read a text by the rules above.
+
+    Returns:
+        The calls in reading order, the words said to the customer, and why a mentioned call could not be read.
+    """
+    layout = Layout(text)
+    reader, arguments = _Reader(layout, tools), ArgumentReader(layout, tools)
+    calls: list[ToolCall] = []
+    skipped: list[str] = []
+    for mention in reader.mentions():
+        line_call = arguments.read_line_form(mention)
+        if line_call is not None:
+            calls.append(line_call)
+            continue
+        call = arguments.read_call(mention)
+        if isinstance(call, str):
+            if call not in skipped:
+                skipped.append(call)
+        elif call not in calls:
+            calls.append(call)
+    return tuple(calls), reader.said(), tuple(skipped)
+
+
+class _Reader:
+    def __init__(self, layout: Layout, tools: Sequence[ToolSpec]) -> None:
+        self.layout = layout
+        self.text = layout.text
+        self.tools = {tool.name: tool for tool in tools}
+
+    def mentions(self) -> list[Mention]:
+        found: list[Mention] = []
+        if not self.tools:
+            return found
+        names = re.compile(r"(?<![\w.])(?:" + "|".join(map(re.escape, self.tools)) + r")(?!\w)")
+        for match in names.finditer(self.text):
+            if not self._is_denied(match.start()):
+                found.append(Mention(match.start(), match.end(), self.tools[match.group()], True))
+        named = {mention.tool.name for mention in found}
+        verbs: dict[str, list[ToolSpec]] = {}
+        for tool in self.tools.values():
+            verb = tool.name.split("_")[0]
+            if verb not in _READS and tool.name not in named:
+                for word in (verb, *_SYNONYMS.get(verb, ()), *([_NOUNS[verb]] if verb in _NOUNS else [])):
+                    verbs.setdefault(word, []).append(tool)
+        if verbs:
+            pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, verbs)) + r")\b", re.IGNORECASE)
+            for match in pattern.finditer(self.text):
+                tool_or_none = self._described(match, verbs[match.group().lower()])
+                if tool_or_none is not None:
+                    found.append(Mention(match.start(), match.end(), tool_or_none, False))
+        return sorted(found)
+
+    def _described(self, match: re.Match[str], candidates: Sequence[ToolSpec]) -> ToolSpec | None:
+        unit = self.layout.unit_at(match.start())
+        before = self.text[unit.start : match.start()]
+        if not (_ORDERS.search(before) or _NOUN.search(before) or not before.strip(" \t-*•–0123456789.()")):
+            return None
+        if self._is_denied(match.start()) or self._narrates(unit, match.start()):
+            return None
+        block = self.text[slice(*self.layout.blocks[unit.block])].lower()
+        sentence = self.text[unit.start : unit.end].lower()
+        scored = sorted(((self._fit(tool, sentence, block), tool.name) for tool in candidates), reverse=True)
+        if len(scored) > 1 and scored[0][0] == scored[1][0]:
+            return None
+        return self.tools[scored[0][1]]
+
+    @staticmethod
+    def _fit(tool: ToolSpec, sentence: str, block: str) -> tuple[int, int]:
+        words = [word.rstrip("s") for word in tool.name.split("_")[1:]]
+        return sum(word in sentence for word in words), sum(word in block for word in words)
+
+    def _clause(self, unit: Unit, at: int) -> str:
+        start = unit.start
+        for end in _CLAUSE_END.finditer(self.text, unit.start, at):
+            start = end.end()
+        return self.text[start:at]
+
+    def _is_denied(self, at: int) -> bool:
+        unit = self.layout.unit_at(at)
+        return bool(_DENIES.search(self._clause(unit, at)) or _FALLS_BACK.search(self.text, unit.start, at))
+
+    def _narrates(self, unit: Unit, at: int) -> bool:
+        return bool(_NARRATES.search(self._clause(unit, at)))
+
+    def said(self) -> str:
+        """Return the sentences that order to tell something, each with what follows in its block."""
+        spoken: list[str] = []
+        telling_block = -1
+        for unit in self.layout.units:
+            sentence = self.text[unit.start : unit.end]
+            silent = _SILENT.search(sentence) is not None
+            if _TELLS.search(sentence) and not silent:
+                telling_block = unit.block
+                if sentence.rstrip().endswith(":"):
+                    telling_block = unit.block + 1
+                spoken.append(sentence)
+            elif unit.block == telling_block and not silent:
+                spoken.append(sentence)
+            elif unit.block == telling_block + 1 and spoken and re.match(r"\s*[-*•–]", sentence):
+                telling_block = unit.block
+                spoken.append(sentence)
+        return "\n".join(part.strip() for part in spoken)

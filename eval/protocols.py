@@ -1,0 +1,82 @@
+"""The settings of each protocol as a configuration names them, and how a protocol is built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from graphhandoff.compress.protocol import Protocol, load_protocol_class
+from graphhandoff.compress.routed_ngh import RouterName, build_router
+from graphhandoff.compress.wire import Wire
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class NoSettings(_Settings):
+    """A protocol without settings."""
+
+
+class RoutedNGHSettings(_Settings):
+    """``router``: rules, always_graph or natural_language; ``wire``: compact or json."""
+
+    router: RouterName = "rules"
+    wire: Wire = "compact"
+
+
+class LLMLinguaSettings(_Settings):
+    """``model``: hub id or local folder of a token classifier; ``rate``: share of tokens asked to be kept."""
+
+    model: str | None = None
+    revision: str | None = None
+    rate: float = Field(default=0.25, gt=0, le=1)
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
+
+
+class TfIdfSettings(_Settings):
+    """``rate``: share of the words to keep."""
+
+    rate: float = Field(default=0.3, gt=0, le=1)
+
+
+class ProtocolsConfig(_Settings):
+    """The rows of a comparison: a protocol that is not named has no row."""
+
+    natural_language: NoSettings | None = None
+    routed_ngh: RoutedNGHSettings | None = None
+    qwen_emitter: NoSettings | None = None
+    t5_autoencoder: NoSettings | None = None
+    hybrid: LLMLinguaSettings | None = None
+    llmlingua2: LLMLinguaSettings | None = None
+    predictive_delta: NoSettings | None = None
+    tfidf: TfIdfSettings | None = None
+
+    def iter_rows(self) -> Mapping[str, BaseModel]:
+        """Return the settings of the protocols that are named, by id, in the table's order."""
+        rows = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return {name: settings for name, settings in rows if settings is not None}
+
+
+def build_protocol(protocol_id: str, settings: BaseModel, tokenizer: str) -> Protocol:
+    """Build a protocol on the retail domain: its tools, and the training delegations where it needs them.
+
+    Raises:
+        UnknownProtocolError: no such protocol.
+        CheckpointMissingError: its model is not there; names the command that makes it. Protocols that load a model
+            at first use raise it from ``encode``.
+    """
+    from graphhandoff.data.delegations import load_training_delegations
+    from graphhandoff.data.retail import load_tools
+
+    protocol_class: Any = load_protocol_class(protocol_id)
+    values = settings.model_dump()
+    if protocol_id == "routed_ngh":
+        return protocol_class(load_tools(), build_router(values["router"]), values["wire"], tokenizer)  # type: ignore[no-any-return]
+    if protocol_id == "tfidf":
+        values["training_prose"] = [delegation.prose for delegation in load_training_delegations()]
+    if protocol_id == "predictive_delta":
+        values.update(library=load_training_delegations(), tools=load_tools())
+    return protocol_class(tokenizer=tokenizer, **values)  # type: ignore[no-any-return]
