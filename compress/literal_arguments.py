@@ -32,6 +32,7 @@ class ArgumentReader:
         self.tools = {tool.name: tool for tool in tools}
         self.signatures = signatures_of(tools)
         self.shapes = build_shapes(tools)
+        self._values_of: dict[Shape, frozenset[str]] = {}
 
     def read_line_form(self, mention: Mention) -> ToolCall | None:
         """Read ``tool value …`` or ``tool name=value …`` when the line holds that and nothing else."""
@@ -61,12 +62,13 @@ class ArgumentReader:
         arguments: dict[str, JsonValue] = {}
         run = self._address_run(mention)
         arrays = [parameter.name for parameter in mention.tool.parameters if parameter.type == "array"]
-        lists = self._lists(mention, arrays) if arrays else {}
+        lists: dict[str, list[str]] | None = None  # read when a list is due: the dearest part comes last
         for parameter in mention.tool.parameters:
             value: JsonValue = None
-            if parameter.name in lists:
-                value = lists[parameter.name]  # type: ignore[assignment]
-            elif parameter.type != "array":
+            if parameter.type == "array":
+                lists = self._lists(mention, arrays) if lists is None else lists
+                value = [*lists.get(parameter.name, [])]
+            else:
                 value = self._scalar(mention, parameter, run)
             if value is not None and value != [] and fits(value, parameter):
                 arguments[parameter.name] = value
@@ -93,12 +95,14 @@ class ArgumentReader:
             values = list(shape.find(self.text, *window))
             if values:
                 return values[-1].text if i == 1 else values[0].text
-        everywhere = {
-            value.text
-            for start, end in self.layout.iter_calm(0, len(self.text))
-            for value in shape.find(self.text, start, end)
-        }
-        return everywhere.pop() if len(everywhere) == 1 else None
+        everywhere = self._everywhere(shape)
+        return next(iter(everywhere)) if len(everywhere) == 1 else None
+
+    def _everywhere(self, shape: Shape) -> frozenset[str]:
+        if shape not in self._values_of:
+            calm = self.layout.iter_calm(0, len(self.text))
+            self._values_of[shape] = frozenset(value.text for place in calm for value in shape.find(self.text, *place))
+        return self._values_of[shape]
 
     def _labelled(self, mention: Mention, shape: Shape) -> str | None:
         unit = self.layout.unit_at(mention.start)

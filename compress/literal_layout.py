@@ -19,6 +19,11 @@ _WARNS = re.compile(
 )
 
 
+# Longer runs are cut at white space: what a call needs stands near it, and every search stays bounded.
+MAX_SENTENCE = 500
+MAX_BLOCK = 2000
+
+
 class Unit(NamedTuple):
     """A sentence: where it stands, and in which block."""
 
@@ -41,11 +46,12 @@ class Layout:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.blocks = list(_spans(_BLOCK_END, text, 0, len(text)))
+        self.blocks = [part for span in _spans(_BLOCK_END, text, 0, len(text)) for part in _cut(text, *span, MAX_BLOCK)]
         self.units = [
             Unit(start, end, b)
             for b, block in enumerate(self.blocks)
-            for start, end in _spans(_SENTENCE_END, text, *block)
+            for span in _spans(_SENTENCE_END, text, *block)
+            for start, end in _cut(text, *span, MAX_SENTENCE)
         ]
         self._calm = [unit for unit in self.units if not _WARNS.search(text, unit.start, unit.end)]
 
@@ -74,3 +80,12 @@ def _spans(separator: re.Pattern[str], text: str, start: int, end: int) -> Itera
         at = found.end()
     if end > at or (start == end == 0 and not text):
         yield at, end
+
+
+def _cut(text: str, start: int, end: int, most: int) -> Iterator[tuple[int, int]]:
+    while end - start > most:
+        space = text.rfind(" ", start + 1, start + most)
+        middle = space if space > 0 else start + most
+        yield start, middle
+        start = middle
+    yield start, end

@@ -159,18 +159,14 @@ class RetailEnvironment:
     def _carry_out(self, call: ToolCall, toolbox: Any, tables: Iterable[_Table]) -> Outcome:
         spec = self._specs.get(call.name)
         if spec is None:
-            return Outcome(
-                call=call, ok=False, text=f"no tool {call.name!r}; tools: {', '.join(self._specs)}"
-            )
+            return Outcome(call=call, ok=False, text=f"no tool {call.name!r}; tools: {', '.join(self._specs)}")
         fault = find_argument_fault(spec, call.arguments)
         if fault is not None:
             return Outcome(call=call, ok=False, text=fault)
         for table in tables:
             table.copying = call.name not in READING_TOOLS
         # Lists are handed over as copies: a record's arguments must not end up inside the database.
-        arguments = {
-            key: list(value) if isinstance(value, list) else value for key, value in call.arguments.items()
-        }
+        arguments = {key: list(value) if isinstance(value, list) else value for key, value in call.arguments.items()}
         try:
             if hasattr(toolbox, call.name):
                 result = getattr(toolbox, call.name)(**arguments)
@@ -201,9 +197,7 @@ def find_argument_fault(spec: ToolSpec, arguments: Mapping[str, JsonValue]) -> s
     Returns:
         None if the tool can be called, else what is wrong with the arguments, in one line.
     """
-    faults: list[str | None] = [
-        f"unexpected argument {name!r}" for name in arguments if name not in spec.signature
-    ]
+    faults: list[str | None] = [f"unexpected argument {name!r}" for name in arguments if name not in spec.signature]
     for parameter in spec.parameters:
         name, where = parameter.name, f"argument {parameter.name!r}"
         if name not in arguments:
@@ -226,8 +220,7 @@ _TYPE_CHECKS: Mapping[str, Callable[[JsonValue], bool]] = {
     "boolean": lambda value: isinstance(value, bool),
     "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "integer": lambda value: (
-        not isinstance(value, bool)
-        and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+        not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
     ),
 }
 
@@ -313,9 +306,7 @@ def _build_toolbox_class() -> type[Any]:
     """Build a plain class of the official tool functions, without the Store that the official class lives in."""
     from inspect_evals.tau2.retail.RetailAgentTools import RetailAgentTools
 
-    functions = {
-        name: function for name, function in vars(RetailAgentTools).items() if inspect.isfunction(function)
-    }
+    functions = {name: function for name, function in vars(RetailAgentTools).items() if inspect.isfunction(function)}
     return type("RetailToolbox", (), functions)
 
 

@@ -128,9 +128,7 @@ def load_tasks() -> tuple[Task, ...]:
     tasks = []
     for record in json.loads(read_benchmark_file("tasks.json")):
         criteria = record["evaluation_criteria"]
-        actions = tuple(
-            ToolCall(name=action["name"], arguments=action["arguments"]) for action in criteria["actions"]
-        )
+        actions = tuple(ToolCall(name=action["name"], arguments=action["arguments"]) for action in criteria["actions"])
         tasks.append(
             Task(
                 id=record["id"],
@@ -185,9 +183,7 @@ def load_split(path_or_name: str | Path) -> Split:
     is_path = isinstance(path_or_name, Path) or "/" in text or text.endswith((".yaml", ".yml"))
     source = Path(path_or_name) if is_path else packaged / f"{text}.yaml"
     if not source.is_file():
-        names = sorted(
-            entry.name.removesuffix(".yaml") for entry in packaged.iterdir() if entry.name.endswith(".yaml")
-        )
+        names = sorted(entry.name.removesuffix(".yaml") for entry in packaged.iterdir() if entry.name.endswith(".yaml"))
         raise SplitNotFoundError(
             f"no split at {text!r}; available: {', '.join(names)}. Use one of these names or the path of a YAML file."
         )
@@ -212,9 +208,7 @@ def training_task_ids(pinned: Split) -> tuple[str, ...]:
     """
     measured_users = {user for task in load_tasks() if task.id in pinned.task_ids for user in task.user_ids}
     return tuple(
-        task.id
-        for task in load_tasks()
-        if task.id not in pinned.task_ids and measured_users.isdisjoint(task.user_ids)
+        task.id for task in load_tasks() if task.id not in pinned.task_ids and measured_users.isdisjoint(task.user_ids)
     )
 
 
