@@ -41,13 +41,14 @@ class TfIdf(Protocol):
             raise ValueError(
                 "no training prose to fit document frequencies on, got an empty list; give at least one text"
             )
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS, TfidfVectorizer
 
         vectorizer = TfidfVectorizer(tokenizer=_terms, token_pattern=None, lowercase=False)
         vectorizer.fit(training_prose)
         self.rate = rate
         self._idf = dict(zip(vectorizer.get_feature_names_out(), map(float, vectorizer.idf_), strict=True))
         self._idf_of_unseen = math.log(1 + len(training_prose)) + 1
+        self._stop_words: frozenset[str] = ENGLISH_STOP_WORDS
 
     def draft(self, delegations: Sequence[Delegation]) -> list[Draft]:
         """Write the keywords of each delegation, one line a sentence."""
@@ -60,7 +61,9 @@ class TfIdf(Protocol):
 
         def weight(word: str) -> float:
             # Sublinear term frequency: a word said ten times is not ten times as telling.
-            weights = [(1 + math.log(counts[t])) * self._idf.get(t, self._idf_of_unseen) for t in _terms(word)]
+            # Stop words weigh nothing: said often enough, they would outweigh every telling word of a small corpus.
+            terms = [term for term in _terms(word) if term not in self._stop_words]
+            weights = [(1 + math.log(counts[t])) * self._idf.get(t, self._idf_of_unseen) for t in terms]
             return max(weights, default=0.0)
 
         keep = protected_words(words)

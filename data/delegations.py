@@ -17,7 +17,7 @@ from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.protocol import Delegation
 from graphhandoff.data.label import build_plan_graph
-from graphhandoff.data.retail import Task, load_tasks, load_tools
+from graphhandoff.data.retail import Split, Task, load_tasks, load_tools, training_task_ids
 
 Collection = Literal["pinned", "training"]
 
@@ -85,16 +85,32 @@ def load_delegations(task_ids: Sequence[str], collection: Collection = "pinned")
     )
 
 
-def load_training_delegations() -> tuple[Delegation, ...]:
-    """Return every training delegation: what protocols may be fitted on."""
-    return load_delegations([record.task_id for record in load_reference_delegations("training")], "training")
+def load_training_delegations(pinned: Split) -> tuple[Delegation, ...]:
+    """Return the training delegations with hand-written prose that share no customer with a pinned task."""
+    allowed = set(training_task_ids(pinned))
+    records = load_reference_delegations("training")
+    return load_delegations([record.task_id for record in records if record.task_id in allowed], "training")
+
+
+def load_training_plans(pinned: Split) -> tuple[Delegation, ...]:
+    """Return the plan of every training task as a delegation whose prose is the customer's own text."""
+    allowed = set(training_task_ids(pinned))
+    return tuple(
+        Delegation(task_id=task.id, prose=task.text, task_text=task.text, graph=build_plan(task))
+        for task in load_tasks()
+        if task.id in allowed and task.actions
+    )
+
+
+def build_plan(task: Task) -> HandoffGraph:
+    """Build the graph of a task's plan."""
+    customer = task.user_ids[0] if len(task.user_ids) == 1 else None
+    return build_plan_graph(task.actions, task.facts, customer, signatures_of(load_tools()))
 
 
 def build_reference(task: Task, prose: str, written_by: str) -> ReferenceDelegation:
     """Put a hand-written prose beside the graph of its task's plan."""
-    customer = task.user_ids[0] if len(task.user_ids) == 1 else None
-    graph = build_plan_graph(task.actions, task.facts, customer, signatures_of(load_tools()))
-    return ReferenceDelegation(task_id=task.id, written_by=written_by, prose=prose, graph=graph)
+    return ReferenceDelegation(task_id=task.id, written_by=written_by, prose=prose, graph=build_plan(task))
 
 
 def write_references(records: Iterable[ReferenceDelegation]) -> str:

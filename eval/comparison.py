@@ -106,7 +106,7 @@ def compare(config: CompareConfig, progress: Progress | None = None) -> tuple[Co
             protocol: Protocol | None = None
             if settings is not None:
                 try:
-                    protocol = build_protocol(row, settings, config.tokenizer)
+                    protocol = build_protocol(row, settings, config.tokenizer, split)
                     missing = [d for d in delegations if (row, d.task_id) not in messages]
                     for message in protocol.encode(missing):
                         messages[row, message.task_id] = message

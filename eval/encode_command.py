@@ -13,9 +13,11 @@ from graphhandoff.compress.protocol import PROTOCOL_IDS, Delegation, Message, Un
 from graphhandoff.compress.tokens import DEFAULT_TOKENIZER
 from graphhandoff.compress.wire import parse
 from graphhandoff.configs.loader import parse_overrides, validate_config
+from graphhandoff.data.retail import load_split
 from graphhandoff.eval.protocols import ProtocolsConfig, build_protocol
 
 app = typer.Typer(add_completion=False)
+PINNED = "retail_pinned_50"
 
 
 class InputError(ValueError):
@@ -37,7 +39,7 @@ def encode(
         raise UnknownProtocolError(f"unknown protocol {protocol!r}; allowed: {', '.join(PROTOCOL_IDS)}")
     settings = validate_config(ProtocolsConfig, {protocol: parse_overrides(set_ or [])}, "--set").iter_rows()[protocol]
     delegation = _load(file, graph, task)
-    message = build_protocol(protocol, settings, tokenizer).encode([delegation])[0]
+    message = build_protocol(protocol, settings, tokenizer, load_split(PINNED)).encode([delegation])[0]
     if as_json:
         print(message.model_dump_json(indent=2))
         return

@@ -10,6 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from graphhandoff.compress.protocol import Protocol, load_protocol_class
 from graphhandoff.compress.routed_ngh import RouterName, build_router
 from graphhandoff.compress.wire import Wire
+from graphhandoff.data.delegations import load_training_delegations, load_training_plans
+from graphhandoff.data.retail import Split, load_tools
 
 
 class _Settings(BaseModel):
@@ -60,23 +62,29 @@ class ProtocolsConfig(_Settings):
         return {name: settings for name, settings in rows if settings is not None}
 
 
-def build_protocol(protocol_id: str, settings: BaseModel, tokenizer: str) -> Protocol:
-    """Build a protocol on the retail domain: its tools, and the training delegations where it needs them.
+def build_protocol(protocol_id: str, settings: BaseModel, tokenizer: str, pinned: Split) -> Protocol:
+    """Build a protocol on the retail domain: its tools, and training material where it needs some.
+
+    Args:
+        protocol_id: one of the eight.
+        settings: its settings.
+        tokenizer: for counting.
+        pinned: the split under test; nothing about its tasks or their customers is used as training material.
 
     Raises:
         UnknownProtocolError: no such protocol.
         CheckpointMissingError: its model is not there; names the command that makes it. Protocols that load a model
             at first use raise it from ``encode``.
     """
-    from graphhandoff.data.delegations import load_training_delegations
-    from graphhandoff.data.retail import load_tools
-
     protocol_class: Any = load_protocol_class(protocol_id)
     values = settings.model_dump()
+    protocol: Protocol
     if protocol_id == "routed_ngh":
-        return protocol_class(load_tools(), build_router(values["router"]), values["wire"], tokenizer)  # type: ignore[no-any-return]
+        protocol = protocol_class(load_tools(), build_router(values["router"]), values["wire"], tokenizer)
+        return protocol
     if protocol_id == "tfidf":
-        values["training_prose"] = [delegation.prose for delegation in load_training_delegations()]
+        values["training_prose"] = [delegation.prose for delegation in load_training_delegations(pinned)]
     if protocol_id == "predictive_delta":
-        values.update(library=load_training_delegations(), tools=load_tools())
-    return protocol_class(tokenizer=tokenizer, **values)  # type: ignore[no-any-return]
+        values.update(library=load_training_plans(pinned), tools=load_tools())
+    protocol = protocol_class(tokenizer=tokenizer, **values)
+    return protocol
