@@ -144,24 +144,25 @@ def _describe(parameter: ToolParameter) -> str:
 
 
 _FENCE = re.compile(r"```[A-Za-z]*\n(.*?)\n?```", re.DOTALL)
+_JSON_START = re.compile(r'\{\s*"(?:nodes|edges)"')
 
 
 def _unwrap(text: str) -> tuple[str, bool]:
-    """Take a graph out of a code fence, or out of the prose around a JSON object."""
+    """Take a graph out of a code fence, out of the prose around JSON, or out of stray white space around lines."""
     body = text.strip()
     fenced = _FENCE.search(body)
     if fenced:
         return fenced.group(1).strip(), True
-    start = body.find('{"nodes"') if not body.startswith("{") else 0
-    if start < 0:
-        start = body.find("{\n") if '"nodes"' in body else -1
-    if start < 0:
-        return body, False
+    start = _JSON_START.search(body)
+    if start is None:
+        lines = [line.rstrip() for line in body.split("\n")]
+        whole = "\n".join(line for line in lines if line)
+        return whole, whole != body
     try:
-        _, end = json.JSONDecoder().raw_decode(body, start)
+        _, end = json.JSONDecoder().raw_decode(body, start.start())
     except (ValueError, RecursionError):
         end = len(body)
-    return body[start:end], start > 0 or end < len(body)
+    return body[start.start() : end], start.start() > 0 or end < len(body)
 
 
 def _ends_early(body: str) -> bool:

@@ -83,7 +83,7 @@ class ArgumentError(GraphError):
 
 
 class ValueNotJsonError(GraphError):
-    """An argument's value is NaN, infinite, or nested too deeply."""
+    """A value is NaN, infinite or nested too deeply, or a text holds half a surrogate pair."""
 
 
 class _Part(BaseModel):
@@ -218,6 +218,9 @@ def _normal_form(nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> tuple[tupl
         by_id[node.id] = node
         if node.type == "tool_arg":
             _check_value(node)
+            _check_unicode(node.id, node.name)
+        elif node.type != "tool_call":
+            _check_unicode(node.id, node.text)
     _check_edges(edges, by_id)
     owner = _owners(nodes, edges, by_id)
     order = _topological_order(nodes, edges, owner)
@@ -242,16 +245,29 @@ def _check_value(node: ToolArgNode) -> None:
         for value in level:
             if isinstance(value, float) and not math.isfinite(value):
                 raise ValueNotJsonError(f"argument {node.id!r} ({node.name}) is {value}; JSON has no such number")
-            if isinstance(value, list):
+            if isinstance(value, str):
+                _check_unicode(node.id, value)
+            elif isinstance(value, list):
                 inner.extend(value)
             elif isinstance(value, dict):
                 inner.extend(value.values())
+                for key in value:
+                    _check_unicode(node.id, key)
         if not inner:
             return
         level = inner
     raise ValueNotJsonError(
         f"argument {node.id!r} ({node.name}) is nested deeper than {MAX_VALUE_DEPTH} levels; flatten it"
     )
+
+
+def _check_unicode(node_id: str, text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise ValueNotJsonError(
+            f"node {node_id!r} holds half a surrogate pair at character {error.start}; no text can carry it"
+        ) from None
 
 
 def _check_edges(edges: tuple[Edge, ...], by_id: Mapping[str, Node]) -> None:

@@ -58,6 +58,9 @@ def _run(verb: Verb, arguments: list[str]) -> int:
     except (ValueError, CheckpointMissingError, FileNotFoundError, IsADirectoryError, PermissionError) as error:
         print(f"graphhandoff {arguments[0]}: {type(error).__name__}: {error}", file=sys.stderr)
         return USER_MISTAKE
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        sys.stdout = None
+        return 0
     except KeyboardInterrupt:
         print("interrupted; what is recorded stays, run the same command to resume", file=sys.stderr)
         return 130

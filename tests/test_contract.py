@@ -71,6 +71,18 @@ def test_fences_and_prose_around_json_are_taken_off_and_counted(around: str) -> 
     assert reading.repaired == (around.strip() != "{}")
 
 
+def test_json_is_found_however_it_is_laid_out() -> None:
+    record = json.loads(write(graph_of(PLAN), "json"))
+    for text in (json.dumps(record, indent=2), json.dumps({"edges": record["edges"], "nodes": record["nodes"]})):
+        assert read_graph(f"The plan: {text} Thanks!", TOOLS).graph == graph_of(PLAN)
+
+
+def test_stray_white_space_around_compact_lines_is_a_repair() -> None:
+    reading = read_graph(f"goal: cancel  \n\n{PLAN}\t\n", TOOLS)
+    assert reading.repaired
+    assert reading.graph == graph_of(f"goal: cancel\n{PLAN}")
+
+
 def test_a_message_cut_inside_a_string_is_named_truncated() -> None:
     text = write(graph_of(PLAN), "json")
     for end in range(20, len(text) - 1):

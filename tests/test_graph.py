@@ -84,6 +84,8 @@ def test_the_vocabulary_is_the_papers() -> None:
         ),
         ([call("c"), argument("z", value=float("nan"))], [edge("z", "targets", "c")], ValueNotJsonError, "'z'"),
         ([call("c"), argument("z", value=[float("inf")])], [edge("z", "targets", "c")], ValueNotJsonError, "'z'"),
+        ([{**action("a"), "text": "\ud800"}], [], ValueNotJsonError, "'a' holds half a surrogate"),
+        ([call("c"), argument("z", value={"k": ["\udc00"]})], [edge("z", "targets", "c")], ValueNotJsonError, "'z'"),
         ([{"id": "a", "type": "wish", "text": "x"}], [], MalformedGraphError, "wish"),
         ([{**action("a"), "colour": "red"}], [], MalformedGraphError, "colour"),
         ([{"id": "a b", "type": "action", "text": "x"}], [], MalformedGraphError, "id"),
