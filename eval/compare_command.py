@@ -35,6 +35,8 @@ def compare_command(
         table, run = compare(checked, show)
     for notice in run.notices:
         console.print(f"note: {notice}", style="yellow", markup=False)
-    out = Console(width=None if console.is_terminal else 150)
-    out.print(table.to_rich())
+    out = Console()
+    if not out.is_terminal:
+        out = Console(width=160)  # wide enough for every column
+    out.print(table.to_rich(out.width))
     console.print(f"records and table.md, table.csv, table.json in {run.path}", markup=False)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NOTHING = "–"
+_GAP = 3  # what rich puts around and between two columns of this box
 
 
 class ComparisonTable(BaseModel):
@@ -88,22 +89,28 @@ class ComparisonTable(BaseModel):
         """Return the whole record; ``ComparisonTable.model_validate_json`` gives it back."""
         return self.model_dump_json(indent=2) + "\n"
 
-    def to_rich(self) -> Table:
-        """Return the table for a terminal of about 150 columns; narrower ones wrap the headers."""
+    def to_rich(self, width: int = 120) -> Table:
+        """Return the table for a terminal; where it is narrow, the columns that matter least are left out and named."""
         from rich import box
         from rich.table import Table
         from rich.text import Text
 
-        reasons = [f"{row.id}: {row.unavailable_reason}" for row in self.rows if not row.available]
-        caption = Text("\n".join([*reasons, *([""] if reasons else []), self.caption()]))
-        table = Table(
-            title=self.name, caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        for i, header in enumerate(self.headers()):
-            longest = max(map(len, header.split()))
-            table.add_column(header, justify="left" if i == 0 else "right", no_wrap=i == 0, min_width=longest)
-        for row in self.rows:
-            table.add_row(*self.cells(row), style=None if row.available else "dim")
+        shown = [[row.id, *(column.show(row) for column in _COLUMNS)] for row in self.rows]
+        heads = ["row", *(column.short or column.header(self) for column in _COLUMNS)]
+        widths = [max(len(line[i]) for line in [heads, *shown]) for i in range(len(heads))]
+        kept = list(range(len(heads)))
+        for i in sorted(kept[1:], key=lambda i: -_COLUMNS[i - 1].rank):
+            if sum(widths[k] + _GAP for k in kept) > width and len(kept) > 2:
+                kept.remove(i)
+        hidden = [heads[i] for i in range(len(heads)) if i not in kept]
+        notes = [f"{row.id}: {row.unavailable_reason}" for row in self.rows if not row.available]
+        notes += [f"not shown at this width, see table.md: {', '.join(hidden)}"] if hidden else []
+        caption = Text("\n".join([*notes, *([""] if notes else []), self.caption()]))
+        table = Table(title=self.name, caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for i in kept:
+            table.add_column(heads[i], justify="left" if i == 0 else "right", no_wrap=True)
+        for row, line in zip(self.rows, shown, strict=True):
+            table.add_row(*(line[i] for i in kept), style=None if row.available else "dim")
         return table
 
 
@@ -117,6 +124,8 @@ def write_table(table: ComparisonTable, directory: Path) -> None:
 class _Column(NamedTuple):
     header: Callable[[ComparisonTable], str]
     show: Callable[[Row], str]
+    short: str
+    rank: int  # in a narrow terminal the highest rank goes first
 
 
 def _number(value: float | None, form: str) -> str:
@@ -147,17 +156,17 @@ def _named(name: str) -> Callable[[ComparisonTable], str]:
 
 
 _COLUMNS: Sequence[_Column] = (
-    _Column(_named("planned / scored / errored"), _trials),
-    _Column(lambda table: f"{table.success_name} %", lambda row: _percent(row.success_rate)),
-    _Column(_named("database only %"), lambda row: _percent(row.database_rate)),
-    _Column(_named("Δ to NL [95%]"), _points),
-    _Column(_named("p"), lambda row: _number(row.p, ".4f")),
-    _Column(_named("p Holm"), lambda row: _number(row.p_holm, ".4f")),
-    _Column(_named("tokens"), lambda row: _number(row.mean_tokens, ".1f")),
-    _Column(_named("compression ×"), lambda row: _number(row.compression, ".1f")),
-    _Column(_named("× floor"), lambda row: _number(row.floor_multiple, ".2f")),
-    _Column(_named("id recall %"), lambda row: _percent(row.identifier_recall)),
-    _Column(_named("invalid / fell back"), _invalid),
-    _Column(_named("paper TSR %"), lambda row: _number(row.paper_tsr, ".1f")),
-    _Column(_named("paper ×"), lambda row: _number(row.paper_compression, ".1f")),
+    _Column(_named("planned / scored / errored"), _trials, "trials", 6),
+    _Column(lambda table: f"{table.success_name} %", lambda row: _percent(row.success_rate), "", 0),
+    _Column(_named("database only %"), lambda row: _percent(row.database_rate), "db %", 7),
+    _Column(_named("Δ to NL [95%]"), _points, "Δ NL [95%]", 2),
+    _Column(_named("p"), lambda row: _number(row.p, ".4f"), "p", 12),
+    _Column(_named("p Holm"), lambda row: _number(row.p_holm, ".4f"), "p Holm", 5),
+    _Column(_named("tokens"), lambda row: _number(row.mean_tokens, ".1f"), "tokens", 1),
+    _Column(_named("compression ×"), lambda row: _number(row.compression, ".1f"), "×", 1),
+    _Column(_named("× floor"), lambda row: _number(row.floor_multiple, ".2f"), "× floor", 8),
+    _Column(_named("id recall %"), lambda row: _percent(row.identifier_recall), "id %", 9),
+    _Column(_named("invalid / fell back"), _invalid, "inv/back", 10),
+    _Column(_named("paper TSR %"), lambda row: _number(row.paper_tsr, ".1f"), "paper %", 3),
+    _Column(_named("paper ×"), lambda row: _number(row.paper_compression, ".1f"), "paper ×", 4),
 )

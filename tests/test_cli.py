@@ -99,6 +99,27 @@ def test_a_users_mistake_exits_with_2_and_says_what_is_allowed(
     assert "Traceback" not in err
 
 
+def test_a_corrupt_record_stops_the_run_by_name_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["compare", "--config", "configs/compare/plan_track.yaml", "--set", "n_resamples=100"]
+    for row in ("qwen_emitter", "t5_autoencoder", "hybrid", "llmlingua2", "tfidf", "predictive_delta"):
+        command += ["--set", f"protocols.{row}="]
+    assert run(*command, capsys=capsys)[0] == 0
+    path = tmp_path / "runs" / "plan_track" / "trials.jsonl"
+    whole = path.read_text()
+    path.write_text(whole.replace('"status":"scored"', '"status":"guessed"', 1))
+    code, _, err = run(*command, capsys=capsys)
+    assert code == 2
+    assert "CorruptRecordsError" in err
+    assert "line 1: status" in err
+    assert path.read_text().count("\n") == whole.count("\n")
+    code, _, err = run(*command, "--set", "seed=2", capsys=capsys)
+    assert code == 2
+    assert "seed: 20260825 -> 2" in err
+
+
 def test_text_that_is_no_utf8_is_refused_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "x").write_bytes(b"caf\xe9 #W4400917")
     code, _, err = run("encode", "--protocol", "tfidf", "--file", str(tmp_path / "x"), capsys=capsys)

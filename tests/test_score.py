@@ -149,9 +149,16 @@ def test_all_forms_of_the_table_show_the_same(tmp_path: Path) -> None:
     record = list(csv.DictReader(io.StringIO((tmp_path / "table.csv").read_text())))[1]
     assert float(record["success_rate"]) == pytest.approx(0.16)
     assert ComparisonTable.model_validate_json((tmp_path / "table.json").read_text()) == table()
-    console = Console(width=170, record=True, file=io.StringIO())
-    console.print(table().to_rich())
-    assert "150/150/0" in console.export_text()
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160])
+def test_the_terminal_shows_whole_cells_at_any_width_and_names_what_it_hides(width: int) -> None:
+    console = Console(width=width, record=True, file=io.StringIO())
+    console.print(table().to_rich(width))
+    text = console.export_text()
+    assert "…" not in text.split("test")[1].split("t5_autoencoder:")[0]
+    assert "16.0" in text
+    assert ("not shown at this width" in text) == (width < 140)
 
 
 def test_a_row_without_a_checkpoint_shows_its_reason_and_no_figure() -> None:
