@@ -202,7 +202,11 @@ def test_weights_and_biases_without_a_key_neither_blocks_nor_fails(tmp_path: Pat
         )
         assert done.returncode == 0, done.stderr
         assert "W&B: logged offline" in done.stderr
-        assert list((tmp_path / "runs" / mode / "wandb").glob("offline-run-*"))
+        (folder,) = (tmp_path / "runs" / mode / "wandb").glob("offline-run-*")
+        (log,) = folder.glob("*.wandb")
+        for logged in (b"routed_ngh/success_rate", b"tfidf/compression", b"do_nothing/ci_low", b"n_resamples"):
+            assert logged in log.read_bytes()
+        assert list(folder.glob("files/media/table/*.table.json"))
         assert (tmp_path / "runs" / mode / "table.md").exists()
 
 
