@@ -34,14 +34,8 @@ from typing import NamedTuple
 
 from pydantic import JsonValue
 
-from graphhandoff.compress.graph import (
-    HandoffGraph,
-    Relation,
-    TextNode,
-    TextType,
-    ToolArgNode,
-    ToolCallNode,
-)
+from graphhandoff.compress.graph import HandoffGraph, TextNode, ToolArgNode, ToolCallNode
+from graphhandoff.compress.graph_vocabulary import Relation, TextType
 
 Signatures = Mapping[str, Sequence[str]]
 """Tool name to parameter names in published order."""

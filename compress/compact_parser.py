@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from graphhandoff.compress.compact import MEANING_OF, SPECIAL, TYPE_OF_WORD, Link, Signatures, usual_links
-from graphhandoff.compress.graph import EARLIER_END, MAX_VALUE_DEPTH, NODE_ID, TOOL_NAME, Edge, HandoffGraph
+from graphhandoff.compress.graph import Edge, HandoffGraph
+from graphhandoff.compress.graph_vocabulary import EARLIER_END, MAX_VALUE_DEPTH, NODE_ID, TOOL_NAME
 
 _TEXT_LINE = re.compile(r"(goal|constraint|entity|action|pre|post):(?: |$)")
 _TOOL = re.compile(rf"{TOOL_NAME}(?![^ ])")

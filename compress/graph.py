@@ -1,6 +1,6 @@
 """The message itself: a typed, directed, acyclic graph of what has to be done, in the paper's vocabulary.
 
-**Order.** Five relations order their ends; the table :data:`EARLIER_END` says which end comes first.
+**Order.** Five relations order their ends; the table ``EARLIER_END`` (``graph_vocabulary``) says which end comes first.
 ``depends_on`` reads as in the paper (*src must complete before dst*); so do ``enables`` and ``blocks`` (what enables
 or blocks is settled first). ``requires`` and ``follows`` read the other way (*src requires dst*, *src follows dst*:
 dst comes first). ``targets`` and ``contradicts`` order nothing. The ordering relations together must be acyclic; an
@@ -14,76 +14,21 @@ order of nodes that nothing orders is the author's.
 from __future__ import annotations
 
 import hashlib
-import heapq
 import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
 
-TextType = Literal["goal", "constraint", "entity", "action", "precondition", "postcondition"]
-NodeType = Literal["goal", "constraint", "entity", "action", "precondition", "postcondition", "tool_call", "tool_arg"]
-Relation = Literal["requires", "targets", "blocks", "enables", "depends_on", "contradicts", "follows"]
-
-TEXT_TYPES: tuple[TextType, ...] = get_args(TextType)
-NODE_TYPES: tuple[NodeType, ...] = get_args(NodeType)
-RELATIONS: tuple[Relation, ...] = get_args(Relation)
-
-EARLIER_END: Mapping[Relation, Literal["src", "dst"]] = {
-    "depends_on": "src",
-    "enables": "src",
-    "blocks": "src",
-    "requires": "dst",
-    "follows": "dst",
-}
-"""The end of an ordering edge that comes first; relations not listed order nothing."""
-
-NODE_ID = r"[A-Za-z0-9_.\-]{1,64}"
-TOOL_NAME = r"[A-Za-z0-9_./\-]{1,128}"
-
-MAX_VALUE_DEPTH = 32
-"""Deepest nesting of lists and objects in an argument's value."""
-
-
-class GraphError(ValueError):
-    """A graph breaks a rule; the subclass names the rule and the message names the node."""
-
-
-class EmptyGraphError(GraphError):
-    """The graph has no nodes."""
-
-
-class MalformedGraphError(GraphError):
-    """A field is missing, unknown or of the wrong type."""
-
-
-class DuplicateNodeError(GraphError):
-    """Two nodes have one id."""
-
-
-class DuplicateEdgeError(GraphError):
-    """The same edge stands twice."""
-
-
-class DanglingEdgeError(GraphError):
-    """An edge ends at a node that is not there."""
-
-
-class SelfLoopError(GraphError):
-    """An edge joins a node to itself, or orders a call against its own argument."""
-
-
-class CycleError(GraphError):
-    """The ordering relations form a cycle."""
-
-
-class ArgumentError(GraphError):
-    """A tool argument has no tool call, or two; or a call has two arguments of one name."""
-
-
-class ValueNotJsonError(GraphError):
-    """A value is NaN, infinite or nested too deeply, or a text holds half a surrogate pair."""
+from graphhandoff.compress.graph_vocabulary import (
+    NODE_ID,
+    TOOL_NAME,
+    GraphError,
+    MalformedGraphError,
+    Relation,
+    TextType,
+)
+from graphhandoff.compress.normal_form import build_normal_form
 
 
 class _Part(BaseModel):
@@ -161,7 +106,7 @@ class HandoffGraph(_Part):
 
     @model_validator(mode="after")
     def _normalise(self) -> HandoffGraph:
-        nodes, edges = _normal_form(self.nodes, self.edges)
+        nodes, edges = build_normal_form(self.nodes, self.edges)
         object.__setattr__(self, "nodes", nodes)
         object.__setattr__(self, "edges", edges)
         return self
@@ -206,154 +151,3 @@ def named_error(error: ValidationError) -> GraphError:
     path = ".".join(str(part) for part in first["loc"]) or "graph"
     got = repr(first["input"])
     return MalformedGraphError(f"{path}: {first['msg']} (got {got if len(got) <= 80 else got[:77] + '...'})")
-
-
-def _normal_form(nodes: tuple[Node, ...], edges: tuple[Edge, ...]) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
-    if not nodes:
-        raise EmptyGraphError("a graph needs at least one node, got none; send prose instead")
-    by_id: dict[str, Node] = {}
-    for node in nodes:
-        if node.id in by_id:
-            raise DuplicateNodeError(f"node id {node.id!r} stands twice; give every node its own id")
-        by_id[node.id] = node
-        if node.type == "tool_arg":
-            _check_value(node)
-            _check_unicode(node.id, node.name)
-        elif node.type != "tool_call":
-            _check_unicode(node.id, node.text)
-    _check_edges(edges, by_id)
-    owner = _owners(nodes, edges, by_id)
-    order = _topological_order(nodes, edges, owner)
-    arguments: dict[str, list[Node]] = {}
-    for node in nodes:
-        if node.type == "tool_arg":
-            arguments.setdefault(owner[node.id], []).append(node)
-    ordered = tuple(node for step in order for node in (by_id[step], *arguments.get(step, ())))
-    place = {node.id: i for i, node in enumerate(ordered)}
-
-    def edge_key(edge: Edge) -> tuple[int, int, int, bool]:
-        src, dst = place[edge.src], place[edge.dst]
-        return max(src, dst), RELATIONS.index(edge.relation), min(src, dst), src < dst
-
-    return ordered, tuple(sorted(edges, key=edge_key))
-
-
-def _check_value(node: ToolArgNode) -> None:
-    level: list[Any] = [node.value]
-    for _depth in range(MAX_VALUE_DEPTH + 1):
-        inner: list[Any] = []
-        for value in level:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueNotJsonError(f"argument {node.id!r} ({node.name}) is {value}; JSON has no such number")
-            if isinstance(value, str):
-                _check_unicode(node.id, value)
-            elif isinstance(value, list):
-                inner.extend(value)
-            elif isinstance(value, dict):
-                inner.extend(value.values())
-                for key in value:
-                    _check_unicode(node.id, key)
-        if not inner:
-            return
-        level = inner
-    raise ValueNotJsonError(
-        f"argument {node.id!r} ({node.name}) is nested deeper than {MAX_VALUE_DEPTH} levels; flatten it"
-    )
-
-
-def _check_unicode(node_id: str, text: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ValueNotJsonError(
-            f"node {node_id!r} holds half a surrogate pair at character {error.start}; no text can carry it"
-        ) from None
-
-
-def _check_edges(edges: tuple[Edge, ...], by_id: Mapping[str, Node]) -> None:
-    seen: set[tuple[str, str, str]] = set()
-    for edge in edges:
-        name = f"{edge.src} {edge.relation} {edge.dst}"
-        for end in (edge.src, edge.dst):
-            if end not in by_id:
-                raise DanglingEdgeError(f"edge {name!r} ends at {end!r}, which is no node")
-        if edge.src == edge.dst:
-            raise SelfLoopError(f"edge {name!r} joins node {edge.src!r} to itself")
-        key = (edge.src, edge.dst, edge.relation)
-        if key in seen:
-            raise DuplicateEdgeError(f"edge {name!r} stands twice")
-        seen.add(key)
-
-
-def _owners(nodes: tuple[Node, ...], edges: tuple[Edge, ...], by_id: Mapping[str, Node]) -> dict[str, str]:
-    """Map every node to the step it belongs to: an argument to its call, any other node to itself."""
-    owner = {node.id: node.id for node in nodes if node.type != "tool_arg"}
-    for edge in edges:
-        if edge.relation == "targets" and by_id[edge.src].type == "tool_arg" and by_id[edge.dst].type == "tool_call":
-            if edge.src in owner:
-                raise ArgumentError(
-                    f"argument {edge.src!r} targets two calls, {owner[edge.src]!r} and {edge.dst!r}; repeat it"
-                )
-            owner[edge.src] = edge.dst
-    names: set[tuple[str, str]] = set()
-    for node in nodes:
-        if node.type != "tool_arg":
-            continue
-        if node.id not in owner:
-            raise ArgumentError(
-                f"argument {node.id!r} ({node.name}) belongs to no call; add an edge {node.id} targets <its tool_call>"
-            )
-        if (owner[node.id], node.name) in names:
-            raise ArgumentError(
-                f"call {owner[node.id]!r} has two arguments named {node.name!r}; the second is {node.id!r}"
-            )
-        names.add((owner[node.id], node.name))
-    return owner
-
-
-def _topological_order(nodes: tuple[Node, ...], edges: tuple[Edge, ...], owner: Mapping[str, str]) -> list[str]:
-    steps = [node.id for node in nodes if node.type != "tool_arg"]
-    place = {step: i for i, step in enumerate(steps)}
-    after: dict[str, list[str]] = {step: [] for step in steps}
-    waiting = dict.fromkeys(steps, 0)
-    for edge in edges:
-        first_end = EARLIER_END.get(edge.relation)
-        if first_end is None:
-            continue
-        src, dst = owner[edge.src], owner[edge.dst]
-        if src == dst:
-            raise SelfLoopError(f"edge '{edge.src} {edge.relation} {edge.dst}' orders call {src!r} against itself")
-        first, second = (src, dst) if first_end == "src" else (dst, src)
-        after[first].append(second)
-        waiting[second] += 1
-    ready = [place[step] for step in steps if not waiting[step]]
-    heapq.heapify(ready)
-    order: list[str] = []
-    while ready:
-        step = steps[heapq.heappop(ready)]
-        order.append(step)
-        for later in after[step]:
-            waiting[later] -= 1
-            if not waiting[later]:
-                heapq.heappush(ready, place[later])
-    if len(order) < len(steps):
-        raise CycleError(f"the order of nodes is circular: {' -> '.join(_find_cycle(after, waiting))}")
-    return order
-
-
-def _find_cycle(after: Mapping[str, list[str]], waiting: Mapping[str, int]) -> list[str]:
-    """Walk backwards along unfinished nodes until one repeats: every such node has an unfinished predecessor."""
-    before: dict[str, str] = {}
-    for step, later in after.items():
-        if waiting[step]:
-            for node in later:
-                before.setdefault(node, step)
-    node = next(step for step, count in waiting.items() if count)
-    path: dict[str, int] = {}
-    trail: list[str] = []
-    while node not in path:
-        path[node] = len(trail)
-        trail.append(node)
-        node = before[node]
-    cycle = trail[path[node] :][::-1]
-    return [*cycle, cycle[0]]

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from graphhandoff.compress.compact_parser import CompactSyntaxError, parse_compact
 from graphhandoff.compress.contract import ContractError, fits, read_call, signatures_of
-from graphhandoff.compress.graph import GraphError
+from graphhandoff.compress.graph_vocabulary import GraphError
 from graphhandoff.compress.literal_layout import Layout, Mention
 from graphhandoff.compress.literal_values import Shape, Value, build_shapes
 from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec

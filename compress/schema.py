@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from graphhandoff.compress.graph import RELATIONS, TEXT_TYPES
+from graphhandoff.compress.graph_vocabulary import RELATIONS, TEXT_TYPES
 
 TOOL_NAME = "hand_off"
 TOOL_DESCRIPTION = (

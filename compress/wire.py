@@ -7,7 +7,8 @@ from typing import Any, Literal, NoReturn
 
 from graphhandoff.compress.compact import Signatures, write_compact
 from graphhandoff.compress.compact_parser import CompactSyntaxError, parse_compact
-from graphhandoff.compress.graph import HandoffGraph, MalformedGraphError
+from graphhandoff.compress.graph import HandoffGraph
+from graphhandoff.compress.graph_vocabulary import MalformedGraphError
 
 Wire = Literal["json", "compact"]
 

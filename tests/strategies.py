@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from graphhandoff.compress.graph import EARLIER_END, RELATIONS, TEXT_TYPES, HandoffGraph
+from graphhandoff.compress.graph import HandoffGraph
+from graphhandoff.compress.graph_vocabulary import EARLIER_END, RELATIONS, TEXT_TYPES
 
 NASTY_TEXTS = [
     "",

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from graphhandoff.compress.graph import (
+from graphhandoff.compress.graph import HandoffGraph
+from graphhandoff.compress.graph_vocabulary import (
     EARLIER_END,
     NODE_TYPES,
     RELATIONS,
@@ -22,7 +23,6 @@ from graphhandoff.compress.graph import (
     DuplicateNodeError,
     EmptyGraphError,
     GraphError,
-    HandoffGraph,
     MalformedGraphError,
     SelfLoopError,
     ValueNotJsonError,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphhandoff.compress.graph import GraphError, HandoffGraph
+from graphhandoff.compress.graph import HandoffGraph
+from graphhandoff.compress.graph_vocabulary import GraphError
 from graphhandoff.compress.wire import CompactSyntaxError, JsonSyntaxError, parse, write
 from tests.strategies import SIGNATURES, graphs, texts
 
