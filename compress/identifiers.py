@@ -42,7 +42,8 @@ def find_lost_identifiers(needed: Iterable[str], text: str) -> tuple[str, ...]:
 
 _POLARITY = frozenset(
     "not no never none nothing neither nor without except excluding exception but unless only instead before after"
-    " first last if otherwise then both either don't doesn't didn't won't can't cannot isn't aren't mustn't".split()
+    " first last if otherwise then both either don't doesn't didn't won't can't cannot isn't aren't mustn't"
+    " shouldn't wouldn't couldn't wasn't weren't".split()
 )
 _EXCEPTION = frozenset("except excluding without but not unless only instead never don't".split())
 _AFTER_EXCEPTION = 3

@@ -6,9 +6,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import ClassVar
 
-from graphhandoff.compress.identifiers import protected_words
+from graphhandoff.compress.fields import join_words, must_stay, split_words
 from graphhandoff.compress.protocol import Delegation, Draft, Protocol
 from graphhandoff.compress.tokens import DEFAULT_TOKENIZER
 
@@ -55,24 +56,25 @@ class TfIdf(Protocol):
         return [self._draft_one(delegation.prose) for delegation in delegations]
 
     def _draft_one(self, prose: str) -> Draft:
-        sentences = [sentence.split() for sentence in _SENTENCE_END.split(prose)]
+        sentences = [split_words(sentence) for sentence in _SENTENCE_END.split(prose)]
         words = [word for sentence in sentences for word in sentence]
-        counts = Counter(term for word in words for term in _terms(word))
+        terms = [_terms(word.text) for word in words]
+        counts = Counter(term for found in terms for term in found)
 
-        def weight(word: str) -> float:
-            # Sublinear term frequency: a word said ten times is not ten times as telling.
-            # Stop words weigh nothing: said often enough, they would outweigh every telling word of a small corpus.
-            terms = [term for term in _terms(word) if term not in self._stop_words]
-            weights = [(1 + math.log(counts[t])) * self._idf.get(t, self._idf_of_unseen) for t in terms]
+        def weight(i: int) -> float:
+            # Sublinear term frequency: a word said ten times is not ten times as telling. Stop words weigh nothing:
+            # said often enough, they would outweigh every telling word of a small corpus.
+            telling = [term for term in terms[i] if term not in self._stop_words]
+            weights = [(1 + math.log(counts[t])) * self._idf.get(t, self._idf_of_unseen) for t in telling]
             return max(weights, default=0.0)
 
-        keep = protected_words(words)
+        keep = must_stay(words)
         n_kept = max(1, round(self.rate * len(words)))
-        by_weight = sorted((i for i, kept in enumerate(keep) if not kept), key=lambda i: (-weight(words[i]), i))
+        by_weight = sorted((i for i, kept in enumerate(keep) if not kept), key=lambda i: (-weight(i), i))
         for i in by_weight[: max(0, n_kept - sum(keep))]:
             keep[i] = True
         marks = iter(keep)
-        lines = (" ".join(word for word in sentence if next(marks)) for sentence in sentences)
+        lines = (join_words(sentence, islice(marks, len(sentence))) for sentence in sentences)
         text = "\n".join(line for line in lines if line)
         achieved = sum(keep) / len(words) if words else 1.0
         return Draft(

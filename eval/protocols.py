@@ -30,7 +30,7 @@ class RoutedNGHSettings(_Settings):
 
 
 class LLMLinguaSettings(_Settings):
-    """``model``: hub id or local folder of a token classifier; ``rate``: share of tokens asked to be kept."""
+    """``model``: hub id or local folder of a token classifier; ``rate``: share of words to keep."""
 
     model: str | None = None
     revision: str | None = None

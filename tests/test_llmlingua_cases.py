@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphhandoff.compress.hybrid import Hybrid, extract_fields
+from graphhandoff.compress.fields import extract_fields
+from graphhandoff.compress.hybrid import Hybrid
 from graphhandoff.compress.identifiers import find_identifiers, find_lost_identifiers
 from graphhandoff.compress.llmlingua2 import LLMLingua2, UnsupportedModelError
 from graphhandoff.compress.protocol import CheckpointMissingError, Delegation, Message, Protocol
