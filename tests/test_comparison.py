@@ -75,6 +75,18 @@ def test_the_directory_says_what_made_it(finished: tuple[Path, dict[str, Row]]) 
     assert ComparisonTable.model_validate_json((path / "table.json").read_text()).split == "retail_pinned_50"
 
 
+def test_the_readme_shows_what_the_command_prints(finished: tuple[Path, dict[str, Row]]) -> None:
+    readme = (Path(__file__).resolve().parent.parent / "README.md").read_text()
+    table = ComparisonTable.model_validate_json((finished[0] / "table.json").read_text())
+    headers = table.headers()
+    columns = [i for i, header in enumerate(headers) if "Δ" not in header and not header.startswith("p")]
+    for row in table.rows:
+        (line,) = [line for line in readme.splitlines() if line.startswith(f"| {row.id} |")]
+        shown = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = table.cells(row)
+        assert [shown[i] for i in columns] == [cells[i] for i in columns], row.id
+
+
 def test_a_killed_run_resumes_without_repeating_or_losing_a_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Path, dict[str, Row]]
 ) -> None:
