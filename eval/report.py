@@ -132,6 +132,17 @@ def _number(value: float | None, form: str) -> str:
     return NOTHING if value is None else format(value, form)
 
 
+def _p_value(value: float | None) -> str:
+    return "<0.0001" if value is not None and value < 0.00005 else _number(value, ".4f")
+
+
+def _success(row: Row) -> str:
+    """Show the rate, and its spread over seeds where there is one."""
+    if row.success_low is None or row.success_low == row.success_high:
+        return _percent(row.success_rate)
+    return f"{_percent(row.success_rate)} ({_percent(row.success_low)} to {_percent(row.success_high)})"
+
+
 def _percent(value: float | None) -> str:
     return NOTHING if value is None else f"{100 * value:.1f}"
 
@@ -157,11 +168,11 @@ def _named(name: str) -> Callable[[ComparisonTable], str]:
 
 _COLUMNS: Sequence[_Column] = (
     _Column(_named("planned / scored / errored"), _trials, "trials", 6),
-    _Column(lambda table: f"{table.success_name} %", lambda row: _percent(row.success_rate), "", 0),
+    _Column(lambda table: f"{table.success_name} %", _success, "", 0),
     _Column(_named("database only %"), lambda row: _percent(row.database_rate), "db %", 7),
     _Column(_named("Δ to NL [95%]"), _points, "Δ NL [95%]", 2),
-    _Column(_named("p"), lambda row: _number(row.p, ".4f"), "p", 12),
-    _Column(_named("p Holm"), lambda row: _number(row.p_holm, ".4f"), "p Holm", 5),
+    _Column(_named("p"), lambda row: _p_value(row.p), "p", 12),
+    _Column(_named("p Holm"), lambda row: _p_value(row.p_holm), "p Holm", 5),
     _Column(_named("tokens"), lambda row: _number(row.mean_tokens, ".1f"), "tokens", 1),
     _Column(_named("compression ×"), lambda row: _number(row.compression, ".1f"), "×", 1),
     _Column(_named("× floor"), lambda row: _number(row.floor_multiple, ".2f"), "× floor", 8),

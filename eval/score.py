@@ -65,7 +65,8 @@ class Row(_Record):
 
     ``success_rate`` and ``database_rate`` divide by the planned trials. ``compression`` is the sum of the prose's
     tokens over the sum of this row's, on the same tasks. ``floor_multiple`` is the mean message over the mean
-    information floor. A row that is not available has a reason and no figures of its own.
+    information floor. ``n_invalid`` and ``n_fallback`` count messages. A row that is not available has a reason and no
+    figures of its own; the paper's figures, in percent as printed there, stand beside every row.
     """
 
     id: str
@@ -101,6 +102,7 @@ def score_rows(
     row_ids: Sequence[str],
     unavailable: Mapping[str, str],
     baseline: str = "natural_language",
+    without_messages: Sequence[str] = ("do_nothing",),
     n_resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[Row, ...]:
@@ -110,18 +112,17 @@ def score_rows(
     interval and its raw p, and is no hypothesis of the family.
 
     Raises:
-        RecordsError: a planned trial is missing (resume the run), or a trial is unplanned or there twice.
+        RecordsError: a planned trial or message is missing (resume the run), unplanned or there twice; or messages
+            were counted in different tokenizers.
         StatisticsError: the outcomes cannot be compared.
     """
     by_row = _group_trials(trials, planned_task_ids, seeds, [row for row in row_ids if row not in unavailable])
-    sent: dict[str, list[Message]] = {}
-    for message in messages:
-        sent.setdefault(message.protocol, []).append(message)
+    sent = _group_messages(messages, planned_task_ids, [row for row in by_row if row not in without_messages])
     outcomes = {
         row: np.array([[found[task, s].success for s in seeds] for task in planned_task_ids], dtype=float)
         for row, found in by_row.items()
     }
-    differences = compare_to_baseline(outcomes, baseline, n_resamples, seed) if baseline in outcomes else {}
+    differences = compare_to_baseline(outcomes, baseline, n_resamples, seed)
     adjusted = holm({row: difference.p for row, difference in differences.items() if row in sent})
     rows: list[Row] = []
     for row in row_ids:
@@ -142,7 +143,7 @@ def score_rows(
                 database_rate=fmean(trial.database_success for trial in own),
                 success_low=float(rates.min()),
                 success_high=float(rates.max()),
-                n_invalid=sum(trial.invalid is not None for trial in own),
+                n_invalid=len({trial.task_id for trial in own if trial.invalid is not None}),
                 p_holm=adjusted.get(row),
                 **_difference_columns(differences.get(row)),
                 **_message_columns(sent.get(row, []), own),
@@ -196,3 +197,29 @@ def _group_trials(
                 f"{missing[0][1]}; resume the run to fill them"
             )
     return by_row
+
+
+def _group_messages(
+    messages: Sequence[Message], task_ids: Sequence[str], rows: Sequence[str]
+) -> dict[str, list[Message]]:
+    by_row: dict[str, dict[str, Message]] = {row: {} for row in rows}
+    tokenizers = {message.tokenizer for message in messages if message.protocol in by_row}
+    if len(tokenizers) > 1:
+        raise RecordsError(f"messages were counted in {', '.join(sorted(tokenizers))}; compare with one tokenizer")
+    for message in messages:
+        name = f"{message.protocol}, task {message.task_id}"
+        if message.protocol not in by_row:
+            continue
+        if message.task_id not in task_ids:
+            raise RecordsError(f"unplanned message: {name}; the records are of another plan")
+        if message.task_id in by_row[message.protocol]:
+            raise RecordsError(f"message recorded twice: {name}; remove one of its records")
+        by_row[message.protocol][message.task_id] = message
+    for row, found in by_row.items():
+        missing = [task for task in task_ids if task not in found]
+        if missing:
+            raise RecordsError(
+                f"{len(missing)} of {len(task_ids)} messages of {row} are missing, first task {missing[0]}; resume the "
+                "run to fill them"
+            )
+    return {row: list(found.values()) for row, found in by_row.items()}

@@ -31,8 +31,8 @@ def compare_to_baseline(
 
     Trials are paired by task and seed. The seeds of a task are not independent, so tasks are what is resampled: the
     interval is the percentile interval of a bootstrap over tasks (the same resamples for every row), and p comes from
-    flipping the sign of whole tasks' differences, which is exact under "the format makes no difference" and, unlike a
-    p read off the bootstrap, valid for few discordant tasks.
+    flipping the sign of whole tasks' differences at random, a test of "the format makes no difference" that, unlike a p
+    read off the bootstrap, stays valid for few discordant tasks.
 
     Args:
         successes: row id to outcomes of shape (n_tasks, n_seeds), 0 or 1, tasks and seeds in the same order.
@@ -49,6 +49,8 @@ def compare_to_baseline(
     if baseline not in successes:
         raise StatisticsError(f"no outcomes of the baseline {baseline!r}; rows: {', '.join(successes)}")
     reference = np.asarray(successes[baseline], dtype=float)
+    if n_resamples < 1:
+        raise StatisticsError(f"n_resamples must be at least 1, got {n_resamples}; 10,000 is usual")
     names = [name for name in successes if name != baseline]
     differences = []
     for name in successes:
@@ -57,8 +59,8 @@ def compare_to_baseline(
             raise StatisticsError(
                 f"row {name!r} has shape {values.shape}, the baseline {reference.shape} (tasks, seeds)"
             )
-        if np.isnan(values).any():
-            raise StatisticsError(f"row {name!r} holds NaN; an errored trial is a failure, so write 0")
+        if not np.isfinite(values).all():
+            raise StatisticsError(f"row {name!r} holds NaN or infinity; an errored trial is a failure, so write 0")
         if name != baseline:
             differences.append((values - reference).mean(axis=1))
     if not names:

@@ -56,7 +56,11 @@ def planned(row: str, solved: int = 50) -> list[Trial]:
 
 def rows_of(trials: list[Trial], messages: list[Message] | None = None, **unavailable: str) -> dict[str, Row]:
     ids = [*dict.fromkeys(t.protocol for t in trials), *unavailable]
-    rows = score_rows(messages or [], trials, TASKS, SEEDS, ids, unavailable, n_resamples=500)
+    sent = [*(messages or [])]
+    for row in ids:
+        if row != "do_nothing" and row not in {m.protocol for m in sent}:
+            sent += [message(row, task, 400) for task in TASKS]
+    rows = score_rows(sent, trials, TASKS, SEEDS, ids, unavailable, n_resamples=500)
     return {row.id: row for row in rows}
 
 
@@ -91,6 +95,27 @@ def test_identical_rows_show_no_difference() -> None:
 def test_records_that_do_not_fit_the_plan_are_named(change, says: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(RecordsError, match=says):
         rows_of([*planned("natural_language"), *change(planned("a"))])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda sent: sent[:-1], "1 of 50 messages of a are missing, first task 49; resume"),
+        (lambda sent: [*sent, sent[0]], "message recorded twice: a, task 0"),
+        (lambda sent: [*sent, message("a", "77", 9)], "unplanned message: a, task 77"),
+        (lambda sent: [sent[0].model_copy(update={"tokenizer": "o200k_base"}), *sent[1:]], "one tokenizer"),
+    ],
+)
+def test_messages_that_do_not_fit_the_plan_are_named(change, says: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(RecordsError, match=says):
+        rows_of([*planned("natural_language"), *planned("a")], change([message("a", task, 100) for task in TASKS]))
+
+
+def test_the_spread_over_seeds_is_shown_where_there_is_one() -> None:
+    trials = [trial("a", task, seed, int(task) < 10 + seed) for task in TASKS for seed in SEEDS]
+    row = rows_of([*planned("natural_language"), *trials])["a"]
+    assert (row.success_low, row.success_high) == (0.2, 0.24)
+    assert table().cells(row)[2] == "22.0 (20.0 to 24.0)"
 
 
 def test_tokens_are_compared_over_the_same_tasks() -> None:

@@ -67,6 +67,7 @@ def test_the_same_seed_gives_the_same_figures_and_leaves_the_global_state_alone(
     ("row", "says"),
     [
         (np.full((50, 1), np.nan), "'row' holds NaN"),
+        (np.full((50, 1), np.inf), "'row' holds NaN or infinity"),
         (np.zeros((49, 1)), r"'row' has shape \(49, 1\)"),
         (np.zeros(50), "'row' has shape"),
     ],
