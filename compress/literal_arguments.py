@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from pydantic import JsonValue
 
@@ -20,6 +21,17 @@ _PAIRS = re.compile(
     r"(?:[\w'’-]+\W{1,2}){0,4})\W*$",
     re.IGNORECASE,
 )
+# What directly follows such words, and what is strung to it by commas, is what the text excepts.
+_EXCEPTS = re.compile(
+    r"\b(?:except(?:ing)?|excluding|other than|apart from|not|instead of|rather than|in place of|without)\b"
+    r"(?: (?:for|to|on|from|in|of|with))?\W{0,3}(?:[a-z'’-]+\W{1,3}){0,4}$",
+    re.IGNORECASE,
+)
+_STRUNG = re.compile(r"[\s,&/+]*(?:(?:and|or|nor)\s+)?[\s\"']*", re.IGNORECASE)
+_EXCEPTION_REACH = 120
+_LINE_MARKS = " \t-*•–0123456789.()"
+MAX_PAIR_GAP = 300
+_COMMA_OUTSIDE_QUOTES = re.compile(r', (?=(?:[^"\n]*"[^"\n]*")*[^"\n]*$)')
 _PARENTHESIS = re.compile(r"\([^()]*\)")
 
 
@@ -33,19 +45,23 @@ class ArgumentReader:
         self.signatures = signatures_of(tools)
         self.shapes = build_shapes(tools)
         self._values_of: dict[Shape, frozenset[str]] = {}
+        self._excepted: dict[int, bool] = {}
+        self._lowered = self.text.lower()
 
     def read_line_form(self, mention: Mention) -> ToolCall | None:
         """Read ``tool value …`` or ``tool name=value …`` when the line holds that and nothing else."""
         start = self.text.rfind("\n", 0, mention.start) + 1
         end = self.text.find("\n", mention.end)
-        if not mention.exact or self.text[start : mention.start].strip(" \t-*•–0123456789.()"):
+        if not mention.exact or self.text[start : mention.start].strip(_LINE_MARKS):
             return None
         line = self.text[mention.start : end if end >= 0 else len(self.text)].rstrip(" \t.;,")
-        try:
-            (call,) = parse_compact(line.replace(", ", " "), self.signatures).iter_calls()
-            return read_call(call, self.tools)
-        except (CompactSyntaxError, GraphError, ContractError, ValueError):
-            pass
+        # As it stands first, so that no comma inside quotes is lost; then with commas between values taken as spaces.
+        for spelling in (line, _COMMA_OUTSIDE_QUOTES.sub(" ", line)):
+            try:
+                (call,) = parse_compact(spelling, self.signatures).iter_calls()
+                return read_call(call, self.tools)
+            except (CompactSyntaxError, GraphError, ContractError, ValueError):
+                continue
         words = line[len(mention.tool.name) :].split()
         arrays = [parameter for parameter in mention.tool.parameters if parameter.type == "array"]
         if arrays or len(words) != len(mention.tool.parameters):
@@ -92,17 +108,45 @@ class ArgumentReader:
         if shape.pattern is None:
             return self._labelled(mention, shape)
         for i, window in enumerate(self._windows(mention)):
-            values = list(shape.find(self.text, *window))
+            values = list(self._find(shape, *window))
             if values:
                 return values[-1].text if i == 1 else values[0].text
+        if not shape.alternatives and parameter.name.lower() in self._lowered:
+            labelled = self._labelled(mention, shape)
+            if labelled and re.fullmatch(r"\S*[0-9]\S*", labelled):
+                return labelled
         everywhere = self._everywhere(shape)
         return next(iter(everywhere)) if len(everywhere) == 1 else None
 
     def _everywhere(self, shape: Shape) -> frozenset[str]:
         if shape not in self._values_of:
             calm = self.layout.iter_calm(0, len(self.text))
-            self._values_of[shape] = frozenset(value.text for place in calm for value in shape.find(self.text, *place))
+            self._values_of[shape] = frozenset(value.text for place in calm for value in self._find(shape, *place))
         return self._values_of[shape]
+
+    def _find(self, shape: Shape, start: int, end: int) -> Iterator[Value]:
+        """Yield the values between two places that the text does not except (``not A``, ``except A, B and C``)."""
+        excepted_to = -1
+        for value in shape.find(self.text, start, end):
+            strung = excepted_to >= 0 and _STRUNG.fullmatch(self.text, excepted_to, value.start) is not None
+            sentence = max(self.layout.unit_at(value.start).start, value.start - _EXCEPTION_REACH)
+            before = self.text[sentence : value.start]
+            if value.start not in self._excepted:  # the same place is looked at from many mentions
+                self._excepted[value.start] = self._excepts(before)
+            if strung or self._excepted[value.start]:
+                excepted_to = value.end
+            else:
+                excepted_to = -1
+                yield value
+
+    @staticmethod
+    def _excepts(before: str) -> bool:
+        found = _EXCEPTS.search(before)
+        if found is None:
+            return False
+        # "not the card but paypal_1": the word nearest to the value decides.
+        turned = re.search(r"\b(?:but|from|in)\b", found.group(), re.IGNORECASE)
+        return turned is None
 
     def _labelled(self, mention: Mention, shape: Shape) -> str | None:
         unit = self.layout.unit_at(mention.start)
@@ -113,7 +157,7 @@ class ArgumentReader:
         if label is None:
             return None
         rest = self.text[label.end() : label.end() + 400]
-        if rest[:1] in "\"'“":
+        if rest and rest[0] in "\"'“":
             closing = {"“": "”"}.get(rest[0], rest[0])
             return rest[1:].split(closing, 1)[0]
         if re.match(r"(?:left |is )?(?:blank|empty|none)\b", rest, re.IGNORECASE):
@@ -133,7 +177,9 @@ class ArgumentReader:
         for value in shape.find(self.text, mention.end, self.layout.blocks[unit.block][1]):
             start = max(mention.end, self.text.rfind("\n", 0, value.start) + 1)
             lead = re.split(r"(?:: |\bto |\bas |\bwith |\bat |\bnamely )", self.text[start : value.start])[-1]
-            parts = [part.strip() for part in lead.rstrip(" ,").split(",")]
+            parts = [
+                part.strip() for part in lead.rstrip(" ,;").split(";" if lead.count(";") > lead.count(",") else ",")
+            ]
             if len(parts) == len(names) - 1:
                 parts = ["" if re.search(r"\b(?:blank|empty)\b", part) else part for part in parts]
                 return dict(zip((p.name for p in names), [*parts, value.text], strict=True))
@@ -143,6 +189,8 @@ class ArgumentReader:
         labelled = self._labelled_lists(mention, arrays)
         if len(labelled) == len(arrays):
             return labelled
+        if positional := self._positional_lists(mention, arrays):
+            return positional
         shape = self.shapes[mention.tool.name, arrays[0]]
         unit = self.layout.unit_at(mention.start)
         block = self.layout.blocks[unit.block]
@@ -163,23 +211,54 @@ class ArgumentReader:
         return {}
 
     def _items(self, shape: Shape, start: int, end: int) -> Iterator[Value]:
-        for value in shape.find(self.text, start, end):
+        for value in self._find(shape, start, end):
             if not re.search(
                 r"\bproduct(?: id)?s?\W{1,3}$", self.text[max(start, value.start - 14) : value.start], re.IGNORECASE
             ):
                 yield value
 
     def _pair(self, values: Sequence[Value]) -> list[tuple[str, str]]:
+        """Pair old and new: ``a -> b, c -> d``, or one list for another of the same length, ``a, c -> b, d``."""
+        gaps = [_PARENTHESIS.sub(" ", self.text[one.end : other.start]) for one, other in pairwise(values)]
+        joins = [len(gap) < MAX_PAIR_GAP and _PAIRS.search(gap) is not None for gap in gaps]
+        strung = [_STRUNG.fullmatch(gap) is not None for gap in gaps]
+        half = len(values) // 2
+        if half > 1 and joins[half - 1] and 2 * half == len(values) and all(strung[: half - 1] + strung[half:]):
+            return [(old.text, new.text) for old, new in zip(values[:half], values[half:], strict=True)]
         pairs: list[tuple[str, str]] = []
-        i = 0
-        while i + 1 < len(values):
-            between = _PARENTHESIS.sub(" ", self.text[values[i].end : values[i + 1].start])
-            if len(between) < 300 and _PAIRS.search(between):
+        i = at = 0
+        while i < len(gaps):
+            if joins[i]:
                 pairs.append((values[i].text, values[i + 1].text))
-                i += 2
+                at = i
+            i += 2 if joins[i] else 1
+        if 2 * len(pairs) == len(values):
+            return pairs
+        # Other items may be talked about near a single pair, but not stand in one list with either side of it.
+        lone = len(pairs) == 1 and not any(strung[max(0, at - 1) : at] + strung[at + 1 : at + 2])
+        return pairs if lone else []
+
+    def _positional_lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
+        """Read ``tool … a, b c, d …``: commas string a list together, a mere space parts it from the next."""
+        start = self.text.rfind("\n", 0, mention.start) + 1
+        if len(arrays) != 2 or not mention.exact or self.text[start : mention.start].strip(_LINE_MARKS):
+            return {}
+        end = self.text.find("\n", mention.end)
+        found = list(
+            self._items(self.shapes[mention.tool.name, arrays[0]], mention.end, end if end >= 0 else len(self.text))
+        )
+        runs: list[list[str]] = []
+        last = None
+        for value in found:
+            gap = self.text[last.end : value.start] if last else ""
+            if runs and gap.strip(" \t\"'") == ",":
+                runs[-1].append(value.text)
+            elif not gap.strip(" \t\"'"):
+                runs.append([value.text])
             else:
-                i += 1
-        return pairs if 2 * len(pairs) == len(values) else pairs[:1] if len(pairs) == 1 else []
+                return {}
+            last = value
+        return dict(zip(arrays, runs, strict=True)) if len(runs) == 2 and len(runs[0]) == len(runs[1]) else {}
 
     def _labelled_lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
         unit = self.layout.unit_at(mention.start)

@@ -1,17 +1,23 @@
 """Reading calls out of any text that is no graph, by fixed rules. Nothing is inferred; what is unclear is skipped.
 
-1. **Units.** A text falls into blocks (paragraphs and list items) and those into sentences.
+1. **Units.** A text falls into blocks (paragraphs and list items) and those into sentences. A paragraph that ends in a
+   colon, or without a full stop before one that begins with a small letter, goes on into the next.
 2. **Mentions.** A tool is mentioned by its exact name; or, if the text names that tool nowhere, by a sentence that
-   gives the order: its verb (the first word of its name, or a listed synonym) in the imperative or as a noun after an
-   article, where the other words of its name decide between tools of one verb. Look-ups are read by exact name only.
+   gives the order: its verb (the first word of its name, or a listed synonym) in the imperative, also after a phrase
+   that ends in an identifier (*from order #W1 return …*), or as a noun after an article, where the other words of its
+   name decide between tools of one verb (*profile* and *account* count as *user*, *redirect* as *address*). Look-ups
+   are read by exact name only.
 3. **Not a call:** a mention in a clause that denies (*not, never, leave, instead of* …), narrates (*was, wanted* …), or
    is a fall-back (*if … refused, fails, sold out* …).
 4. **Values** are recognised by the shapes that the tools publish (:mod:`graphhandoff.compress.literal_values`) or by a
    label that is the parameter's name. They are taken from the mention's sentence, then from its block forwards and
    backwards, then from anywhere if the whole text has a single such value. Sentences that warn (*don't, beware, stays,
-   out of stock* …) lend no values.
+   out of stock* …) lend no values; a fragment such as *, not the blue one* denies only itself. A value that
+   directly follows a word of exception (*except, not, other than, instead of* …) is none, nor are those strung to it.
+   A line that begins with a tool's name parts what stands before it from what follows.
 5. **Lists** keep reading order and repeats. Old and new items are paired by what stands between them (*->, to, for,
-   into, by, with, becomes, new item* …).
+   into, by, with, becomes, new item* …), or as one list for another of the same length. Items beside a single pair
+   that stand in a list with one of its sides make the pairing doubtful: nothing is read.
 6. A line that begins with a tool's name and holds exactly its arguments (``tool value value``, ``tool name=value``) is
    read as such.
 7. **Said to the customer** are the sentences that order to tell something, and the rest of their block.
@@ -49,12 +55,19 @@ _FALLS_BACK = re.compile(
 _TELLS = re.compile(
     r"\b(?:tell|let \w+(?: \w+)? know|inform|explain|mention|say to|answers?|report to (?:him|her|them)|write back"
     r"|confirm (?:to|with|that)|recap|summary|closing|hears?|read out|quote|wants? to (?:know|hear)|needs to know"
-    r"|owed|relay|pass on|message (?:for|to) the customer|figure|communicate|state)\b",
+    r"|owed|send (?:him|her|them|the customer)|relay|pass on|message (?:for|to) the customer|figure|communicate"
+    r"|state)\b",
     re.IGNORECASE,
 )
 _SILENT = re.compile(r"\b(?:must not|don't|don’t|do not|never|need not)\b", re.IGNORECASE)
 _ORDERS = re.compile(
     r"(?:^|[,;:.(–—]\s*|\b(?:please|then|and|so|now|finally|next|first|afterwards?|hence|just|only|to|must|you|ahead)\s+)$",
+    re.IGNORECASE,
+)
+# "From order #W1 return …": a phrase that ends in an identifier may open an order to act.
+_FROM_PLACE = re.compile(
+    r"(?:^|[,;:.(–—]\s*|\b(?:please|then|and|so|now|finally|next|first)\s+)"
+    r"(?:in|from|on|for|out of|of)\s+(?:[a-z'’-]+\s+){0,4}[^\s,;:.]*[0-9][^\s,;:.]*,?\s+(?:please\s+)?$",
     re.IGNORECASE,
 )
 _NOUN = re.compile(r"\b(?:a|an|the|one|single|this|file|submit|request|place)\s+$", re.IGNORECASE)
@@ -64,6 +77,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "exchange": ("swap",),
     "return": ("send back",),
 }
+_NEAR_WORDS: Mapping[str, tuple[str, ...]] = {"user": ("profile", "account"), "address": ("redirect",)}
 _NOUNS: Mapping[str, str] = {"cancel": "cancellation", "modify": "modification"}
 
 
@@ -73,7 +87,7 @@ def read_text(text: str, tools: Sequence[ToolSpec]) -> tuple[tuple[ToolCall, ...
     Returns:
         The calls in reading order, the words said to the customer, and why a mentioned call could not be read.
     """
-    layout = Layout(text)
+    layout = Layout(text, [tool.name for tool in tools])
     reader, arguments = _Reader(layout, tools), ArgumentReader(layout, tools)
     calls: list[ToolCall] = []
     skipped: list[str] = []
@@ -109,21 +123,26 @@ class _Reader:
         verbs: dict[str, list[ToolSpec]] = {}
         for tool in self.tools.values():
             verb = tool.name.split("_")[0]
-            if verb not in _READS and tool.name not in named:
+            if verb not in _READS:
                 for word in (verb, *_SYNONYMS.get(verb, ()), *([_NOUNS[verb]] if verb in _NOUNS else [])):
                     verbs.setdefault(word, []).append(tool)
         if verbs:
             pattern = re.compile(r"\b(?:" + "|".join(map(re.escape, verbs)) + r")\b", re.IGNORECASE)
             for match in pattern.finditer(self.text):
                 tool_or_none = self._described(match, verbs[match.group().lower()])
-                if tool_or_none is not None:
+                if tool_or_none is not None and tool_or_none.name not in named:
                     found.append(Mention(match.start(), match.end(), tool_or_none, False))
         return sorted(found)
 
     def _described(self, match: re.Match[str], candidates: Sequence[ToolSpec]) -> ToolSpec | None:
         unit = self.layout.unit_at(match.start())
         before = self.text[unit.start : match.start()]
-        if not (_ORDERS.search(before) or _NOUN.search(before) or not before.strip(" \t-*•–0123456789.()")):
+        if not (
+            _ORDERS.search(before)
+            or _FROM_PLACE.search(before)
+            or _NOUN.search(before)
+            or not before.strip(" \t-*•–0123456789.()")
+        ):
             return None
         if self._is_denied(match.start()) or self._narrates(unit, match.start()):
             return None
@@ -135,9 +154,9 @@ class _Reader:
         return self.tools[scored[0][1]]
 
     @staticmethod
-    def _fit(tool: ToolSpec, sentence: str, block: str) -> tuple[int, int]:
-        words = [word.rstrip("s") for word in tool.name.split("_")[1:]]
-        return sum(word in sentence for word in words), sum(word in block for word in words)
+    def _fit(tool: ToolSpec, sentence: str, block: str) -> tuple[int, ...]:
+        words = [(word.rstrip("s"), *_NEAR_WORDS.get(word, ())) for word in tool.name.split("_")[1:]]
+        return tuple(sum(any(word in place for word in near) for near in words) for place in (sentence, block))
 
     def _clause(self, unit: Unit, at: int) -> str:
         start = unit.start
@@ -160,9 +179,8 @@ class _Reader:
             sentence = self.text[unit.start : unit.end]
             silent = _SILENT.search(sentence) is not None
             if _TELLS.search(sentence) and not silent:
-                telling_block = unit.block
-                if sentence.rstrip().endswith(":"):
-                    telling_block = unit.block + 1
+                ends_block = unit.end >= self.layout.blocks[unit.block][1]
+                telling_block = unit.block + (ends_block and sentence.rstrip().endswith(":"))
                 spoken.append(sentence)
             elif unit.block == telling_block and not silent:
                 spoken.append(sentence)

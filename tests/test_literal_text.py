@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphhandoff.compress.literal_text import read_text
+from graphhandoff.compress.protocol import ToolParameter, ToolSpec
 from tests.tools import TOOLS
 
 
@@ -96,6 +97,13 @@ def test_a_call_told_twice_in_prose_is_made_once_but_lines_are_calls() -> None:
     assert len(calls_in("get_order_details #W1111111\nget_order_details #W1111111")) == 2
 
 
+def test_a_comma_inside_quotes_is_part_of_the_value() -> None:
+    transfer = ToolSpec(name="transfer", parameters=(ToolParameter(name="summary", type="string"),))
+    for text in ('transfer "He wants PayPal, we cannot."', 'transfer summary="He wants PayPal, we cannot."'):
+        (call,) = read_text(text, (*TOOLS, transfer))[0]
+        assert call.arguments == {"summary": "He wants PayPal, we cannot."}
+
+
 def test_where_tools_are_named_only_names_count() -> None:
     named = "Cancel what must go: cancel_pending_order #W1111111 no longer needed."
     assert calls_in(f"{named} Then cancel order #W2222222 no longer needed.") == [CANCEL]
@@ -110,6 +118,76 @@ def test_what_is_said_is_what_the_text_orders_to_tell() -> None:
     assert "48.15" not in said
     assert "99.99" not in said
     assert "77.77" not in read_text("Don't tell him that 77.77 was charged.", TOOLS)[1]
+
+
+EXCHANGE = "exchange_delivered_order_items"
+RETURN = "return_delivered_order_items"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Return item 7700000001, not 7700000002, from #W1111111, refund to paypal_7654321.",
+        "Return in #W1111111 all except 7700000002 and 7700000003: 7700000001, to paypal_7654321.",
+        "In order #W1111111 return item 7700000001, refund not to gift_card_7654321 but to paypal_7654321.",
+    ],
+)
+def test_what_is_excepted_is_no_value(text: str) -> None:
+    assert calls_in(text) == [(RETURN, ["#W1111111", ["7700000001"], "paypal_7654321"])]
+
+
+def test_the_excepted_order_is_not_the_one_that_is_cancelled() -> None:
+    assert calls_in("Cancel all orders other than #W2222222: #W1111111, no longer needed.") == [CANCEL]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Exchange 7700000001 and 7700000002 for 7700000003 and 7700000004 in #W1111111, paypal_7654321.",
+        f"{EXCHANGE} #W1111111 7700000001,7700000002 -> 7700000003,7700000004 paypal_7654321",
+        f"{EXCHANGE} #W1111111 7700000001, 7700000002 7700000003, 7700000004 paypal_7654321",
+    ],
+)
+def test_a_list_for_a_list_is_paired_in_order(text: str) -> None:
+    old, new = ["7700000001", "7700000002"], ["7700000003", "7700000004"]
+    assert calls_in(text) == [(EXCHANGE, ["#W1111111", old, new, "paypal_7654321"])]
+
+
+def test_lists_of_unequal_length_are_not_paired_in_part() -> None:
+    text = "Exchange 7700000001, 7700000002, 7700000003 for 7700000004, 7700000005 in #W1111111, paypal_7654321."
+    calls, _, skipped = read_text(text, TOOLS)
+    assert calls == ()
+    assert skipped == (f"{EXCHANGE}: no item_ids can be read",)
+
+
+def test_a_line_does_not_borrow_its_neighbours_arguments() -> None:
+    lines = (
+        "cancel_pending_order #W1111111 no longer needed\ncancel_pending_order #W2222222\n"
+        "cancel_pending_order #W3333333 ordered by mistake"
+    )
+    assert calls_in(lines) == [CANCEL, ("cancel_pending_order", ["#W3333333", "ordered by mistake"])]
+
+
+_PIECES = (
+    *(tool.name for tool in TOOLS),
+    *(parameter.name for tool in TOOLS for parameter in tool.parameters),
+    *"#W1111111 7700000001 paypal_7654321 2+2 return not to for if [ ] ( ) { } = -> , ; : . ' \" “ \\".split(),
+    "\n",
+    "\n\n- ",
+    "no longer needed",
+    "\ud800",
+)
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=30), st.sampled_from(["", " "]))
+def test_any_arrangement_of_names_labels_and_values_is_read_without_an_error(pieces: list[str], gap: str) -> None:
+    read_text(gap.join(pieces), TOOLS)
+
+
+@pytest.mark.parametrize("parameter", [parameter.name for tool in TOOLS for parameter in tool.parameters])
+def test_a_label_may_end_the_text(parameter: str) -> None:
+    for tool in TOOLS:
+        read_text(f"{tool.name} {parameter} ", TOOLS)
 
 
 @given(st.text(max_size=200))
