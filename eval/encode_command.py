@@ -56,7 +56,7 @@ def _load(file: str | None, graph: Path | None, task: str | None) -> Delegation:
         return load_delegations([task])[0]
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(str(file)).read_bytes()
-        prose = content.decode("utf-8")
+        prose = content.decode("utf-8-sig")  # a byte order mark is no text
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 text (byte {error.start}); convert it first") from None
     body = graph.read_text(encoding="utf-8").strip() if graph is not None else None

@@ -71,7 +71,9 @@ class RunDirectory:
             raise RunDirectoryError(f"{path} is a file; choose another name with --set name=…")
         path.mkdir(parents=True, exist_ok=True)
         config_path = path / "config.json"
-        foreign = [item.name for item in path.iterdir() if not item.name.startswith(".")]
+        # A start that was killed leaves its provenance alone: the configuration is written last.
+        begun = {"provenance.json"}
+        foreign = [item.name for item in path.iterdir() if not item.name.startswith(".") and item.name not in begun]
         if foreign and not config_path.exists():
             raise RunDirectoryError(f"{path} holds {foreign[0]!r} but no run; choose another name with --set name=…")
         self._lock = (path / ".lock").open("w")
@@ -95,15 +97,17 @@ class RunDirectory:
         try:
             theirs = json.loads(config_path.read_text(encoding="utf-8"))
             same, their_config = theirs["digest"] == digest, theirs["config"]
-        except (ValueError, KeyError, TypeError):
-            raise CorruptRecordsError(f"{config_path} cannot be read; move the directory away and run again") from None
+            made_by = self.provenance
+        except (OSError, ValueError, KeyError, TypeError):
+            raise CorruptRecordsError(
+                f"config.json or provenance.json in {self.path} cannot be read; move the directory away and run again"
+            ) from None
         if not same:
             keys = "\n  ".join(differing_keys(their_config, config)) or "(only the digest)"
             raise OtherRunError(
                 f"{self.path} holds a run of another configuration. Differing keys (there -> now):\n  {keys}\n"
                 "Resume with the same configuration, or choose another name with --set name=…"
             )
-        made_by = json.loads((self.path / "provenance.json").read_text(encoding="utf-8"))
         for key in ("commit", "data"):
             if made_by.get(key) != provenance.get(key):
                 self.notices.append(f"records here were begun with {key} {made_by.get(key)}, now {provenance.get(key)}")

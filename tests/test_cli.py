@@ -127,6 +127,14 @@ def test_text_that_is_no_utf8_is_refused_by_name(tmp_path: Path, capsys: pytest.
     assert "not UTF-8 text (byte 3)" in err
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbf" + HANDOFF.encode())
+    assert (
+        run("encode", "--protocol", "natural_language", "--file", str(tmp_path / "x"), capsys=capsys)[1]
+        == HANDOFF + "\n"
+    )
+
+
 def test_tasks_lists_all_and_shows_one(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run("tasks", "--json", capsys=capsys)
     assert code == 0

@@ -87,3 +87,19 @@ def test_other_code_or_data_is_told(tmp_path: Path) -> None:
     with RunDirectory(tmp_path / "run", CONFIG, {"commit": "def", "data": {"tasks": "1"}}) as run:
         assert run.notices == ["records here were begun with commit abc, now def"]
         assert run.provenance["commit"] == "abc"
+
+
+def test_a_start_that_was_killed_before_its_configuration_starts_anew(tmp_path: Path) -> None:
+    fill(tmp_path / "run", 0)
+    (tmp_path / "run" / "config.json").unlink()
+    fill(tmp_path / "run", 2)
+    with RunDirectory(tmp_path / "run", CONFIG, PROVENANCE) as run:
+        assert len(run.read_records("items", Item)) == 2
+
+
+@pytest.mark.parametrize("name", ["config.json", "provenance.json"])
+def test_a_directory_whose_origin_is_unreadable_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    fill(tmp_path / "run", 1)
+    (tmp_path / "run" / name).write_text("{")
+    with pytest.raises(CorruptRecordsError, match=name):
+        RunDirectory(tmp_path / "run", CONFIG, PROVENANCE)
