@@ -59,9 +59,11 @@ class ArgumentReader:
         for spelling in (line, _COMMA_OUTSIDE_QUOTES.sub(" ", line)):
             try:
                 (call,) = parse_compact(spelling, self.signatures).iter_calls()
-                return read_call(call, self.tools)
+                read = read_call(call, self.tools)
             except (CompactSyntaxError, GraphError, ContractError, ValueError):
                 continue
+            if self._has_its_shapes(read):
+                return read
         words = line[len(mention.tool.name) :].split()
         arrays = [parameter for parameter in mention.tool.parameters if parameter.type == "array"]
         if arrays or len(words) != len(mention.tool.parameters):
@@ -72,6 +74,16 @@ class ArgumentReader:
             if shape.pattern is not None and not shape.pattern.fullmatch(values[parameter.name]):
                 return None
         return ToolCall(name=mention.tool.name, arguments=dict(values))
+
+    def _has_its_shapes(self, call: ToolCall) -> bool:
+        """Tell whether the values look as published: ``#W0000000,`` is an id with the comma of the prose around it."""
+        patterns = ((self.shapes[call.name, name].pattern, value) for name, value in call.arguments.items())
+        return all(
+            pattern is None or pattern.fullmatch(item) is not None
+            for pattern, value in patterns
+            for item in (value if isinstance(value, list) else [value])
+            if isinstance(item, str)
+        )
 
     def read_call(self, mention: Mention) -> ToolCall | str:
         """Read a call's arguments from around its mention; a text says what is missing."""
@@ -178,12 +190,19 @@ class ArgumentReader:
             start = max(mention.end, self.text.rfind("\n", 0, value.start) + 1)
             lead = re.split(r"(?:: |\bto |\bas |\bwith |\bat |\bnamely )", self.text[start : value.start])[-1]
             parts = [
-                part.strip() for part in lead.rstrip(" ,;").split(";" if lead.count(";") > lead.count(",") else ",")
+                part.strip() for part in lead.strip(" ,;:").split(";" if lead.count(";") > lead.count(",") else ",")
             ]
+            while len(parts) >= len(names) and self._is_another(mention.tool, parts[0]):
+                parts.pop(0)
             if len(parts) == len(names) - 1:
                 parts = ["" if re.search(r"\b(?:blank|empty)\b", part) else part for part in parts]
                 return dict(zip((p.name for p in names), [*parts, value.text], strict=True))
         return {}
+
+    def _is_another(self, tool: ToolSpec, text: str) -> bool:
+        """Tell whether a text is a value of one of the tool's shaped parameters: ``jo_lee_12, 4 Elm Street, …``."""
+        patterns = (self.shapes[tool.name, parameter.name].pattern for parameter in tool.parameters)
+        return any(pattern is not None and pattern.fullmatch(text) for pattern in patterns)
 
     def _lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
         labelled = self._labelled_lists(mention, arrays)

@@ -52,7 +52,7 @@ _FALLS_BACK = re.compile(
     r"|processed|declin\w*|differ\w*|different|goes wrong|trouble|complain\w*|turns? out|already)\b",
     re.IGNORECASE | re.DOTALL,
 )
-_TELLS = re.compile(
+TELLS = re.compile(
     r"\b(?:tell|let \w+(?: \w+)? know|inform|explain|mention|say to|answers?|report to (?:him|her|them)|write back"
     r"|confirm (?:to|with|that)|recap|summary|closing|hears?|read out|quote|wants? to (?:know|hear)|needs to know"
     r"|owed|send (?:him|her|them|the customer)|relay|pass on|message (?:for|to) the customer|figure|communicate"
@@ -178,7 +178,7 @@ class _Reader:
         for unit in self.layout.units:
             sentence = self.text[unit.start : unit.end]
             silent = _SILENT.search(sentence) is not None
-            if _TELLS.search(sentence) and not silent:
+            if TELLS.search(sentence) and not silent:
                 ends_block = unit.end >= self.layout.blocks[unit.block][1]
                 telling_block = unit.block + (ends_block and sentence.rstrip().endswith(":"))
                 spoken.append(sentence)
