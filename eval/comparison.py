@@ -10,37 +10,23 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphhandoff.compress.literal import read_message
 from graphhandoff.compress.protocol import CheckpointMissingError, Message, Protocol, ToolSpec
 from graphhandoff.compress.tokens import DEFAULT_TOKENIZER, count_tokens
+from graphhandoff.configs.provenance import collect_provenance
+from graphhandoff.configs.run_directory import RunDirectory
+from graphhandoff.configs.wandb import WandbConfig
 from graphhandoff.data.delegations import load_delegations
 from graphhandoff.data.environment import RetailEnvironment, load_environment
 from graphhandoff.data.retail import Task, data_hashes, load_split, load_tasks, load_tools
 from graphhandoff.eval.protocols import ProtocolsConfig, build_protocol
-from graphhandoff.eval.provenance import collect_provenance
 from graphhandoff.eval.report import ComparisonTable, write_table
-from graphhandoff.eval.run_directory import RunDirectory
 from graphhandoff.eval.score import CallOutcome, Trial, score_rows
 
 DO_NOTHING = "do_nothing"
 BASELINE = "natural_language"
-
-
-class WandbConfig(BaseModel):
-    """Where to log: ``off`` logs nothing, ``offline`` writes files to sync later, ``online`` needs a key."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    mode: Literal["off", "offline", "online"] = "off"
-    project: str = "graphhandoff"
-    entity: str | None = None
-
-    @field_validator("mode", mode="before")
-    @classmethod
-    def _off_is_false_in_yaml(cls, mode: object) -> object:
-        return "off" if mode is False else mode
 
 
 class CompareConfig(BaseModel):

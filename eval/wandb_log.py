@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from graphhandoff.configs.wandb import open_wandb_run
 
 if TYPE_CHECKING:
     from graphhandoff.eval.comparison import CompareConfig
@@ -41,19 +42,8 @@ def log_comparison(config: CompareConfig, table: ComparisonTable, directory: Pat
     try:
         import wandb
 
-        mode = config.wandb.mode
-        if mode == "online" and not (os.environ.get("WANDB_API_KEY") or wandb.api.api_key):
-            mode = "offline"
-            notices.append("W&B: no key found, logged offline; run `wandb login`, then `wandb sync` the folder below")
-        run = wandb.init(
-            project=config.wandb.project,
-            entity=config.wandb.entity,
-            group=config.name,
-            job_type="compare",
-            mode="online" if mode == "online" else "offline",
-            dir=str(directory),
-            config=config.model_dump(mode="json"),
-            settings=wandb.Settings(silent=True, disable_git=True, x_disable_stats=True),
+        run, mode = open_wandb_run(
+            config.wandb, config.name, "compare", directory, config.model_dump(mode="json"), notices
         )
         records = json.loads(table.to_json())["rows"]
         columns = [key for key in records[0] if key != "id"]

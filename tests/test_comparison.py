@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from graphhandoff.configs.loader import load_config
+from graphhandoff.configs.run_directory import OtherRunError
 from graphhandoff.data.delegations import load_delegations
 from graphhandoff.data.environment import load_environment
 from graphhandoff.data.retail import SplitNotFoundError, load_tasks, load_tools
 from graphhandoff.eval import comparison
 from graphhandoff.eval.comparison import CompareConfig, compare, run_trial
 from graphhandoff.eval.report import ComparisonTable
-from graphhandoff.eval.run_directory import OtherRunError
 from graphhandoff.eval.score import Row, Trial
 
 QUICK = [

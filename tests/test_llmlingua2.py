@@ -23,7 +23,8 @@ import torch
 
 from graphhandoff.compress.fields import join_words, must_stay, split_words
 from graphhandoff.compress.identifiers import find_identifiers
-from graphhandoff.compress.llmlingua2 import LLMLingua2, UnsupportedModelError, WordLabeller
+from graphhandoff.compress.llmlingua2 import LLMLingua2, WordLabeller
+from graphhandoff.compress.llmlingua_library import UnsupportedModelError
 from graphhandoff.compress.protocol import CheckpointMissingError, Delegation, Message, Protocol
 from graphhandoff.compress.wire import parse
 from tests.tiny_models import TEXTS, save_token_classifier

@@ -20,7 +20,8 @@ import torch
 from graphhandoff.compress.fields import extract_fields
 from graphhandoff.compress.hybrid import Hybrid
 from graphhandoff.compress.identifiers import find_identifiers, find_lost_identifiers
-from graphhandoff.compress.llmlingua2 import LLMLingua2, UnsupportedModelError
+from graphhandoff.compress.llmlingua2 import LLMLingua2
+from graphhandoff.compress.llmlingua_library import UnsupportedModelError
 from graphhandoff.compress.protocol import CheckpointMissingError, Delegation, Message, Protocol
 from tests.tiny_models import TEXTS, save_token_classifier
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from graphhandoff.eval.run_directory import (
+from graphhandoff.configs.run_directory import (
     CorruptRecordsError,
     OtherRunError,
     RunBusyError,

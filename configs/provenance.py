@@ -1,4 +1,4 @@
-"""Where a result comes from: our own commit, the versions it ran with, the benchmark data, the device."""
+"""Where a result comes from: our own commit, the versions it ran with, the data, the device."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 _PACKAGES = (
+    "accelerate",
     "graphhandoff",
     "inspect-ai",
     "inspect-evals",
     "llmlingua",
     "numpy",
     "pydantic",
+    "safetensors",
     "scikit-learn",
     "scipy",
     "statsmodels",
     "tiktoken",
+    "tokenizers",
     "torch",
     "transformers",
 )
@@ -41,11 +44,12 @@ def read_commit() -> str | None:
         return None
 
 
-def collect_provenance(data: dict[str, str]) -> dict[str, Any]:
+def collect_provenance(data: dict[str, str], device: str = "cpu") -> dict[str, Any]:
     """Collect what a reader needs to tell whether two runs are comparable.
 
     Args:
-        data: SHA-256 of each benchmark file.
+        data: SHA-256 of each file or set of examples.
+        device: what computed, in words: ``cpu`` or a GPU's name.
     """
     versions: dict[str, str | None] = {}
     for package in _PACKAGES:
@@ -57,7 +61,7 @@ def collect_provenance(data: dict[str, str]) -> dict[str, Any]:
         "commit": read_commit(),
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",
-        "device": "cpu",
+        "device": device,
         "packages": versions,
         "data": data,
     }
