@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from graphhandoff.eval.run_directory import write_atomically
+from graphhandoff.configs.files import write_atomically
 from graphhandoff.eval.score import Row
 
 if TYPE_CHECKING:

@@ -7,15 +7,14 @@ configuration is refused. Tables are rebuilt from the records, never kept.
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from graphhandoff.configs.files import digest_config, write_atomically
 from graphhandoff.configs.loader import differing_keys
 
 Record = TypeVar("Record", bound=BaseModel)
@@ -35,18 +34,6 @@ class RunBusyError(RunDirectoryError):
 
 class CorruptRecordsError(RunDirectoryError):
     """A record cannot be read; says the file and the line."""
-
-
-def digest_config(config: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a resolved configuration, free of key order."""
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader, or a kill, meets the old text or the new one, never half."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
 
 
 class RunDirectory:
