@@ -52,6 +52,10 @@ class CorruptRowError(ValueError):
     """A row of a data set is no example; the message names the row and the column."""
 
 
+class PinnedCustomerError(ValueError):
+    """An example would be about a customer whom a pinned task names."""
+
+
 class Example(BaseModel):
     """One example; ``outcomes`` are the plan's calls as executed, ``success`` says that every write was carried out."""
 
@@ -112,9 +116,17 @@ def build_example(problem: Problem, prose: Prose, pinned: Split) -> Example:
         problem: a synthetic problem.
         prose: how an orchestrator tells it and how the customer does.
         pinned: the tasks that are measured.
+
+    Raises:
+        PinnedCustomerError: the problem is about a customer of theirs.
     """
     facts = tuple(fact.value for fact in problem.facts)
     customer = problem.customer.user_id
+    if customer in pinned_customers(pinned):
+        raise PinnedCustomerError(
+            f"{problem.id} is about {customer}, whom a task of {pinned.name} names; "
+            "synthesize for the same split that the set is built for"
+        )
     outcomes = load_environment().run(problem.calls).outcomes
     return Example(
         id=problem.id,
