@@ -8,6 +8,9 @@ from functools import partial
 from graphhandoff.data.data_config import DataConfig
 from graphhandoff.data.shards import Shard, ShardRecord, write_shard
 
+START_METHOD = "spawn"
+"""How worker processes begin: afresh. A fork would inherit the locks of whatever threads run here."""
+
 ShardRunner = Callable[[DataConfig, Sequence[Shard]], Iterator[ShardRecord]]
 """Makes shards in any order and yields each one's record when it is finished."""
 
@@ -31,8 +34,7 @@ def run_here(config: DataConfig, shards: Sequence[Shard]) -> Iterator[ShardRecor
     from multiprocessing import get_context
 
     n_workers = min(config.n_workers, len(shards))
-    # Started afresh, not forked: a fork would inherit the locks of whatever threads run here.
-    with ProcessPoolExecutor(n_workers, get_context("spawn"), initializer=_end_with_parent) as pool:
+    with ProcessPoolExecutor(n_workers, get_context(START_METHOD), initializer=_end_with_parent) as pool:
         try:
             for future in as_completed([pool.submit(make, shard) for shard in shards]):
                 yield future.result()
