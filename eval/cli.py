@@ -17,6 +17,7 @@ class Verb(NamedTuple):
 
 VERBS: dict[str, Verb] = {
     "compare": Verb("graphhandoff.eval.compare_command", "Run or resume a comparison and print its table."),
+    "data": Verb("graphhandoff.eval.data_command", "Build, describe, check or upload a data set to train on."),
     "encode": Verb("graphhandoff.eval.encode_command", "Write one delegation with one protocol."),
     "schema": Verb("graphhandoff.eval.schema_command", "Print the graph's JSON schema as a tool input schema."),
     "tasks": Verb("graphhandoff.eval.tasks_command", "List the benchmark's tasks, or show one with its delegation."),
