@@ -3,17 +3,27 @@
 A label holds one goal; for every write the precondition that the policy sets on the order's status and, where a tool
 may be called once per order only, a constraint; the calls with their arguments in order, each depending on the one
 before; the customer as an entity when no argument names them; and every fact to tell as a postcondition.
+
+A plan is taken as it is. A trajectory is not: what was refused or served nothing is dropped, and what cannot be judged
+is left out of the graph and told, for a graph that silently lacks a change is worse than none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.graph import HandoffGraph
-from graphhandoff.compress.protocol import ToolCall
+from graphhandoff.compress.graph_vocabulary import GraphError
+from graphhandoff.compress.protocol import ToolCall, ToolSpec
+from graphhandoff.data.context import FIND_CUSTOMER, Context
+from graphhandoff.data.environment import READING_TOOLS, find_argument_fault
+from graphhandoff.data.message_log import Step
+from graphhandoff.data.trajectories import Trajectory
+from graphhandoff.data.untrusted import shorten
 
 
 class _Write(NamedTuple):
@@ -36,6 +46,58 @@ _WRITES: Mapping[str, _Write] = {
 }
 ONCE_PER_ORDER = "one call"
 TELL = "tell"
+
+# tau-bench offers a tool to think aloud with; it has no effect and is offered nowhere else.
+_THINKING = "think"
+
+Fate = Literal["kept", "dropped", "unlabelled"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class StepLabel(_Record):
+    """What became of one step of a trajectory, counted from 1, and why."""
+
+    step: int
+    tool: str
+    fate: Fate
+    why: str
+
+    def __str__(self) -> str:
+        return f"step {self.step} ({self.tool}): {self.why}"
+
+
+class Label(_Record):
+    """The graph of what a trajectory did right, and what became of each of its steps.
+
+    ``graph`` is None when there is nothing to hand over. ``remarks`` tells what the trajectory lacks as a whole.
+    """
+
+    graph: HandoffGraph | None
+    steps: tuple[StepLabel, ...] = Field(strict=False)
+    remarks: tuple[str, ...] = Field(default=(), strict=False)
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """Numbers of the steps that are calls of the graph, in order."""
+        return tuple(step.step for step in self.steps if step.fate == "kept")
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The steps that are no part of the plan: which, and why."""
+        return tuple(str(step) for step in self.steps if step.fate == "dropped")
+
+    @property
+    def unlabelled(self) -> tuple[str, ...]:
+        """The steps that could not be labelled: which, and why. The graph may lack a change for each."""
+        return tuple(str(step) for step in self.steps if step.fate == "unlabelled")
+
+    @property
+    def complete(self) -> bool:
+        """Is there a graph, and is it known to lack nothing that was done."""
+        return self.graph is not None and not self.unlabelled
 
 
 def build_plan_graph(
@@ -69,6 +131,72 @@ def build_plan_graph(
     for fact in facts:
         builder.add_text("postcondition", f"{TELL} {fact}")
     return HandoffGraph.build(builder.nodes, builder.edges)
+
+
+def label_trajectory(trajectory: Trajectory, tools: Sequence[ToolSpec], facts: Sequence[str] = ()) -> Label:
+    """Build the graph of what a trajectory did right, and say what became of each step.
+
+    Kept are the changes that were carried out and the look-ups that the policy needs for them. Dropped are refused
+    calls and all other look-ups. Unlabelled are calls of unknown tools, calls whose arguments the tool cannot take,
+    and changes whose result was not seen.
+
+    Args:
+        trajectory: of any source; :func:`graphhandoff.data.trajectories.reexecute` fills in missing results first.
+        tools: the tools as they are published.
+        facts: strings the task wants told; nothing else of what was said becomes a fact.
+
+    Returns:
+        The label. It does not ask whether the trajectory succeeded: choose by ``Trajectory.success``.
+
+    Raises:
+        GraphError: a fact holds half a surrogate pair.
+    """
+    specs = {tool.name: tool for tool in tools}
+    found = [_judge(step, specs) for step in trajectory.steps]
+    writes = [i for i, (fate, _) in enumerate(found) if fate == "kept"]
+    lookups = [i for i, (fate, _) in enumerate(found) if fate is None]
+    context = Context(trajectory.steps, writes, lookups, trajectory.said)
+    labels = []
+    for i, (fate, why) in enumerate(found):
+        if fate is None:
+            needed, why = context.judge(i)
+            fate = "kept" if needed else "dropped"
+        labels.append(StepLabel(step=i + 1, tool=trajectory.steps[i].call.name, fate=fate, why=why))
+    calls = [trajectory.steps[label.step - 1].call for label in labels if label.fate == "kept"]
+    heard = " ".join(trajectory.said).lower().replace(",", "")
+    remarks = [f"the fact {fact!r} was not told" for fact in facts if fact.lower() not in heard]
+    if calls and not any(call.name in FIND_CUSTOMER for call in calls):
+        remarks.append("no look-up identified the customer, which the policy asks for before anything else")
+    graph = build_plan_graph(calls, facts, context.customer, signatures_of(tools)) if calls or facts else None
+    return Label(graph=graph, steps=tuple(labels), remarks=tuple(remarks))
+
+
+def _judge(step: Step, specs: Mapping[str, ToolSpec]) -> tuple[Fate | None, str]:
+    """Judge a step by itself: its fate and why, or no fate for a look-up that succeeded."""
+    name, spec = step.call.name, specs.get(step.call.name)
+    # Refusal comes first: whatever else was wrong with the call, it is known to have done nothing.
+    if step.refused:
+        return "dropped", f"refused: {shorten(step.observation) if step.observation else 'no reason given'}"
+    if spec is None and name == _THINKING:
+        return "dropped", "thinks aloud and does nothing"
+    if step.fault is not None:
+        return "unlabelled", step.fault
+    if spec is None:
+        return "unlabelled", f"no such tool; allowed: {', '.join(specs)}"
+    fault = find_argument_fault(spec, step.call.arguments)
+    if fault is not None:
+        return "unlabelled", f"malformed arguments: {fault}"
+    try:
+        build_plan_graph([step.call])
+    except GraphError as error:
+        return "unlabelled", f"malformed arguments: {error}"
+    if name in READING_TOOLS and name not in _WRITES:
+        return (None, "") if step.refused is not None else ("dropped", "look-up whose result was not seen")
+    if name not in _WRITES:
+        return "unlabelled", "no rule says what this tool requires or changes"
+    if step.refused is None:
+        return "unlabelled", "its result was not seen, so it may have changed something or not; carry it out again"
+    return "kept", "changes the database" if name not in READING_TOOLS else "ends the conversation"
 
 
 def _goal(calls: Sequence[ToolCall], facts: Sequence[str]) -> str:

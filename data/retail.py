@@ -133,7 +133,7 @@ def load_tasks() -> tuple[Task, ...]:
             Task(
                 id=record["id"],
                 split=split_of[record["id"]],
-                text=_customer_text(record["user_scenario"]),
+                text=write_customer_text(record["user_scenario"]),
                 actions=actions,
                 facts=tuple(criteria["communicate_info"] or ()),
                 user_ids=customers.find("\n".join(_iter_strings(record)), actions),
@@ -212,6 +212,21 @@ def training_task_ids(pinned: Split) -> tuple[str, ...]:
     )
 
 
+def write_customer_text(scenario: Mapping[str, Any]) -> str:
+    """Write a task's scenario as one text, a titled line per part; any part may be missing, null or a lone text."""
+    instructions = scenario.get("instructions")
+    fields = instructions if isinstance(instructions, Mapping) else {}
+    parts = (
+        ("Reason for call", fields.get("reason_for_call")),
+        ("Known info", fields.get("known_info")),
+        ("Unknown info", fields.get("unknown_info")),
+        ("Task instructions", instructions if isinstance(instructions, str) else fields.get("task_instructions")),
+        ("Persona", scenario.get("persona")),
+    )
+    # Many tasks fill a field they do not need with null or with a lone full stop.
+    return "\n".join(f"{title}: {t.strip()}" for title, t in parts if isinstance(t, str) and t.strip(" .\n"))
+
+
 _REMEDY = (
     "Results would not be comparable: install the version that was used (pip install 'inspect-evals>=0.26,<0.29'), "
     "or update EXPECTED_HASHES and measure everything again."
@@ -229,19 +244,6 @@ def _read_unchecked(name: str) -> bytes:
         f"the retail benchmark is not installed: no {name} in the package inspect_evals, "
         f"expected {', '.join(EXPECTED_HASHES)}. {_REMEDY}"
     )
-
-
-def _customer_text(scenario: Mapping[str, Any]) -> str:
-    instructions = scenario["instructions"]
-    parts = (
-        ("Reason for call", instructions["reason_for_call"]),
-        ("Known info", instructions["known_info"]),
-        ("Unknown info", instructions["unknown_info"]),
-        ("Task instructions", instructions["task_instructions"]),
-        ("Persona", scenario["persona"]),
-    )
-    # Many tasks fill a field they do not need with null or with a lone full stop.
-    return "\n".join(f"{title}: {text.strip()}" for title, text in parts if text and text.strip(" .\n"))
 
 
 class _Customers:
