@@ -28,7 +28,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from graphhandoff.compress.literal_arguments import ArgumentReader
 from graphhandoff.compress.literal_layout import Layout, Mention, Unit
@@ -88,21 +89,38 @@ def read_text(text: str, tools: Sequence[ToolSpec]) -> tuple[tuple[ToolCall, ...
         The calls in reading order, the words said to the customer, and why a mentioned call could not be read.
     """
     layout = Layout(text, [tool.name for tool in tools])
-    reader, arguments = _Reader(layout, tools), ArgumentReader(layout, tools)
+    reader = _Reader(layout, tools)
     calls: list[ToolCall] = []
     skipped: list[str] = []
-    for mention in reader.mentions():
-        line_call = arguments.read_line_form(mention)
-        if line_call is not None:
-            calls.append(line_call)
-            continue
-        call = arguments.read_call(mention)
-        if isinstance(call, str):
-            if call not in skipped:
-                skipped.append(call)
-        elif call not in calls:
-            calls.append(call)
+    for read in _read_mentions(reader, layout, tools):
+        if isinstance(read.call, str):
+            if read.call not in skipped:
+                skipped.append(read.call)
+        elif read.as_line or read.call not in calls:
+            calls.append(read.call)
     return tuple(calls), reader.said(), tuple(skipped)
+
+
+class ReadMention(NamedTuple):
+    """What was read at a mention: the call, or why there is none, and whether it stood as a line of its own."""
+
+    unit: Unit
+    call: ToolCall | str
+    as_line: bool
+
+
+def read_mentions(text: str, tools: Sequence[ToolSpec]) -> list[ReadMention]:
+    """Read what each mention of a tool in a text comes to, with the sentence that it stands in."""
+    layout = Layout(text, [tool.name for tool in tools])
+    return list(_read_mentions(_Reader(layout, tools), layout, tools))
+
+
+def _read_mentions(reader: _Reader, layout: Layout, tools: Sequence[ToolSpec]) -> Iterator[ReadMention]:
+    arguments = ArgumentReader(layout, tools)
+    for mention in reader.mentions():
+        line = arguments.read_line_form(mention)
+        call = line if line is not None else arguments.read_call(mention)
+        yield ReadMention(layout.unit_at(mention.start), call, line is not None)
 
 
 class _Reader:

@@ -1,25 +1,27 @@
 """LLMLingua-2 through the ``llmlingua`` library: a token classifier says which words to keep.
 
 The library only labels words; the message is put together here from the delegation's own words. So what is kept is
-kept byte for byte and in order, whatever the model's tokenizer makes of it, and identifiers and words like *not* and
-*except* stay whatever the classifier says.
+kept byte for byte and in order, whatever the model's tokenizer makes of it. Identifiers are never lost: those of the
+plan where the sender knows it, else all of the prose, with the words like *not* and *except* that turn a meaning round.
 """
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
 from graphhandoff.compress.checkpoint_card import digest_weights
-from graphhandoff.compress.fields import join_words, must_stay, split_words
+from graphhandoff.compress.fields import Word, must_stay, split_words
+from graphhandoff.compress.keeping import Kept, exceptions, join_lines, keep_with_plan
 from graphhandoff.compress.llmlingua_library import PACKAGED, find_packaged_checkpoint, load_compressor
 from graphhandoff.compress.protocol import CheckpointMissingError, Delegation, Draft, Protocol
 from graphhandoff.compress.randomness import random_state_kept
 from graphhandoff.compress.tokens import DEFAULT_TOKENIZER
+from graphhandoff.compress.word_scores import score_words
 from graphhandoff.compress.word_windows import Reading, WordReader, pack_words
 
 _LEAST_RATE = 0.01  # the library counts in whole percents, and asks numpy for the 101st percentile at a rate of 0
@@ -35,11 +37,13 @@ class LLMLingua2(Protocol):
             one that comes with the package.
         revision: of the hub repository.
         rate: share of the words to keep, over 0 and up to 1; protected words count towards it and are never dropped.
+        threshold: instead of a rate, the probability over which a word is kept, so that a case with more to do gets
+            a longer message; exactly one of the two is given.
         device: ``cpu``, ``cuda`` or ``mps``.
     """
 
     id: ClassVar[str] = "llmlingua2"
-    schema_aware: ClassVar[bool] = False
+    schema_aware: ClassVar[bool] = True
     trained: ClassVar[bool] = True
 
     def __init__(
@@ -48,13 +52,19 @@ class LLMLingua2(Protocol):
         *,
         model: str | None = None,
         revision: str | None = None,
-        rate: float = 0.25,
+        rate: float | None = None,
+        threshold: float | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(tokenizer)
-        if not 0 < rate <= 1:
+        if (rate is None) == (threshold is None):
+            raise ValueError(f"give a rate or a threshold, got rate {rate} and threshold {threshold}; set one of them")
+        if rate is not None and not 0 < rate <= 1:
             raise ValueError(f"rate must be over 0 and at most 1, got {rate}; 0.25 keeps a quarter")
+        if threshold is not None and not 0 < threshold < 1:
+            raise ValueError(f"threshold must be between 0 and 1, got {threshold}; 0.5 keeps what is likelier needed")
         self.rate = rate
+        self.threshold = threshold
         self.labeller = WordLabeller(self.id, model, revision, device)
 
     @property
@@ -69,30 +79,39 @@ class LLMLingua2(Protocol):
             CheckpointMissingError: no model is named and none comes with the package, or it cannot be found.
             UnsupportedModelError: the model is of another family.
         """
-        return [self._draft_one(delegation.prose) for delegation in delegations]
+        return [self._draft_one(delegation) for delegation in delegations]
 
-    def _draft_one(self, prose: str) -> Draft:
-        lines = [split_words(line) for line in prose.split("\n")]
+    def _draft_one(self, delegation: Delegation) -> Draft:
+        lines = [split_words(line) for line in delegation.prose.split("\n")]
         words = [word for line in lines for word in line]
-        keep = self.labeller.keep([word.text for word in words], self.rate, must_stay(words))
-        marks = iter(keep)
-        kept = [join_words(line, islice(marks, len(line))) for line in lines]
-        text = "\n".join(line for line in kept if line)
-        return finish_draft(prose, text, self.labeller, self.rate, keep)
+        plan = dict.fromkeys(delegation.iter_plan_identifiers()) if delegation.graph is not None else None
+        kept = self._choose(words, plan)
+        return self._finish_draft(delegation.prose, join_lines(lines, kept.keep), kept)
 
+    def _choose(self, words: Sequence[Word], needed: Iterable[str] | None) -> Kept:
+        """Choose the words to keep; ``needed`` are the plan's identifiers, ``None`` if there is no plan: all stay."""
+        texts = [word.text for word in words]
+        if needed is None:
+            return Kept(self.labeller.keep(texts, self.rate, self.threshold, must_stay(words)), 0)
+        keep = self.labeller.keep(texts, self.rate, self.threshold, exceptions(words))
+        return keep_with_plan(words, keep, self.labeller.score(texts), needed)
 
-def finish_draft(
-    prose: str, text: str, labeller: WordLabeller, rate: float, keep: Sequence[bool], **details: int
-) -> Draft:
-    """Write the draft with the rate asked for and the one achieved; the prose itself if nothing at all was kept."""
-    lost_all = not text and bool(prose.strip())
-    achieved = round(sum(keep) / len(keep), 4) if keep else 1.0
-    return Draft(
-        text=prose if lost_all else text,
-        route="natural_language" if lost_all else "compressed",
-        fallback="the classifier kept no word" if lost_all else None,
-        details={**labeller.describe(), "rate_asked": rate, "rate_achieved": achieved, **details},
-    )
+    def _finish_draft(self, prose: str, text: str, kept: Kept, **details: int) -> Draft:
+        """Write the draft with what was asked for and what was achieved; the prose if nothing at all was kept."""
+        lost_all = not text and bool(prose.strip())
+        return Draft(
+            text=prose if lost_all else text,
+            route="natural_language" if lost_all else "compressed",
+            fallback="the classifier kept no word" if lost_all else None,
+            details={
+                **self.labeller.describe(),
+                "rate_asked": self.rate,
+                "threshold": self.threshold,
+                "rate_achieved": round(sum(kept.keep) / len(kept.keep), 4) if kept.keep else 1.0,
+                "identifiers_restored": kept.n_restored,
+                **details,
+            },
+        )
 
 
 class WordLabeller:
@@ -142,26 +161,49 @@ class WordLabeller:
     def _where(self) -> str | None:
         return self.model if self.model is not None else find_packaged_checkpoint()
 
-    def keep(self, words: Sequence[str], rate: float, protected: Sequence[bool]) -> list[bool]:
-        """Tell which words to keep so that about ``rate`` of all remain, protected words among them.
+    def keep(
+        self, words: Sequence[str], rate: float | None, threshold: float | None, protected: Sequence[bool]
+    ) -> list[bool]:
+        """Tell which words to keep: about ``rate`` of all, protected words among them, or all over ``threshold``.
 
         Args:
             words: without white space inside.
-            rate: share of all words to keep, 0 to 1.
+            rate: share of all words to keep, 0 to 1; the library's own labelling decides. ``None`` for a threshold.
+            threshold: probability over which a word is kept, 0 to 1.
             protected: words that are kept whatever the classifier says; aligned with ``words``.
         """
-        where = self._where()
-        if where is None:
-            raise CheckpointMissingError(self._how_to_get_one("none is named, and none comes with this version"))
-        with _LIBRARY, random_state_kept(self.device):
-            if self._compressor is None:
-                self._load(where)
+        if rate is None:
+            assert threshold is not None
+            keep = [score > threshold for score in self.score(words)]
+            return [kept or safe for kept, safe in zip(keep, protected, strict=True)]
+        with self._ready():
             n_free = len(words) - sum(protected)
             rate_of_free = (rate * len(words) - sum(protected)) / n_free if n_free else 0.0
             if rate_of_free < _LEAST_RATE:
                 return list(protected)
             keep = [True] * len(words) if rate_of_free >= 1 else self._label(words, rate_of_free)
         return [kept or safe for kept, safe in zip(keep, protected, strict=True)]
+
+    def score(self, words: Sequence[str]) -> list[float]:
+        """Return the probability to keep of each word, 0 to 1; 1 for what the model cannot be shown.
+
+        As the library reckons it: the mean over the pieces of each word of its own, of which the best counts for ours.
+        """
+        with self._ready():
+            assert self._reader is not None
+            readings = self._reader.read_all(words)
+            return score_words(self._compressor, [readings[word] for word in words])
+
+    @contextmanager
+    def _ready(self) -> Iterator[None]:
+        """Load the model if need be; one at a time, with the caller's random state given back."""
+        where = self._where()
+        if where is None:
+            raise CheckpointMissingError(self._how_to_get_one("none is named, and none comes with this version"))
+        with _LIBRARY, random_state_kept(self.device):
+            if self._compressor is None:
+                self._load(where)
+            yield
 
     def _load(self, where: str) -> None:
         weights_sha256 = digest_weights(Path(where))

@@ -77,10 +77,15 @@ class Delegation(_Record):
     task_text: str = ""
 
     def iter_plan_identifiers(self) -> Iterator[str]:
-        """Yield every identifier an executor needs: the graph's argument values, or those of the prose if no graph."""
+        """Yield every identifier an executor needs: in the graph's argument values and in what it has to tell.
+
+        Without a graph nobody knows which are needed: all of the prose.
+        """
         if self.graph is None:
             yield from find_identifiers(self.prose)
             return
+        for text in self.graph.iter_texts("postcondition"):
+            yield from find_identifiers(text)
         for node in self.graph.nodes:
             if node.type == "tool_arg":
                 for text in _iter_strings(node.value):

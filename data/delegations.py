@@ -1,7 +1,8 @@
 """The reference delegations: one JSON record a task, prose written by hand, graph built from the task's plan.
 
-``retail_pinned.jsonl`` holds the 50 pinned tasks, ``retail_training.jsonl`` those training tasks that share no
-customer with a pinned one. Each record says who wrote its prose and how.
+``retail_pinned.jsonl`` holds the 50 pinned tasks, ``retail_training.jsonl`` the 34 others that share no customer with a
+pinned one, ``retail_validation.jsonl`` the 30 that do: nothing is ever trained on those, they are real prose to choose
+settings with. Each record says who wrote its prose and how.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from graphhandoff.compress.protocol import Delegation
 from graphhandoff.data.label import build_plan_graph
 from graphhandoff.data.retail import Split, Task, load_tasks, load_tools, training_task_ids
 
-Collection = Literal["pinned", "training"]
+Collection = Literal["pinned", "training", "validation"]
 
 
 class DelegationMissingError(ValueError):
@@ -41,7 +42,7 @@ class ReferenceDelegation(BaseModel):
     graph: HandoffGraph
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def load_reference_delegations(collection: Collection) -> tuple[ReferenceDelegation, ...]:
     """Read the records of one collection, in the order of the task ids.
 

@@ -28,7 +28,7 @@ from graphhandoff.data.distributions import (
 )
 from graphhandoff.data.manifest import Manifest, read_manifest
 from graphhandoff.data.retail import data_hashes, load_split, load_tasks
-from graphhandoff.eval.provenance import collect_provenance
+from graphhandoff.configs.provenance import collect_provenance
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from graphhandoff.compress.protocol import Protocol, load_protocol_class
 from graphhandoff.compress.routed_ngh import RouterName, build_router
 from graphhandoff.compress.wire import Wire
 from graphhandoff.data.delegations import load_training_delegations, load_training_plans
 from graphhandoff.data.retail import Split, load_tools
+
+DEFAULT_THRESHOLD = 0.3
+"""Of the LLMLingua rows; chosen on the validation delegations."""
 
 
 class _Settings(BaseModel):
@@ -30,12 +33,25 @@ class RoutedNGHSettings(_Settings):
 
 
 class LLMLinguaSettings(_Settings):
-    """``model``: hub id or local folder of a token classifier; ``rate``: share of words to keep."""
+    """Which token classifier, and how much it keeps.
+
+    ``model``: hub id or local folder; none is the small one that comes with the package. ``rate``: share of words to
+    keep; ``threshold``: probability over which a word is kept. One of the two; a threshold if neither is named.
+    """
 
     model: str | None = None
     revision: str | None = None
-    rate: float = Field(default=0.25, gt=0, le=1)
+    rate: float | None = Field(default=None, gt=0, le=1)
+    threshold: float | None = Field(default=None, gt=0, lt=1)
     device: Literal["cpu", "cuda", "mps"] = "cpu"
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> LLMLinguaSettings:
+        if self.rate is not None and self.threshold is not None:
+            raise ValueError(f"rate {self.rate} and threshold {self.threshold} are both set; name one of them")
+        if self.rate is None and self.threshold is None:
+            object.__setattr__(self, "threshold", DEFAULT_THRESHOLD)
+        return self
 
 
 class TfIdfSettings(_Settings):
@@ -84,6 +100,8 @@ def build_protocol(protocol_id: str, settings: BaseModel, tokenizer: str, pinned
         return protocol
     if protocol_id == "tfidf":
         values["training_prose"] = [delegation.prose for delegation in load_training_delegations(pinned)]
+    if protocol_id == "hybrid":
+        values["tools"] = load_tools()
     if protocol_id == "predictive_delta":
         values.update(library=load_training_plans(pinned), tools=load_tools())
     protocol = protocol_class(tokenizer=tokenizer, **values)

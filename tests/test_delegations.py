@@ -25,6 +25,8 @@ from graphhandoff.eval.comparison import write_floor
 
 PINNED = load_reference_delegations("pinned")
 TRAINING = load_reference_delegations("training")
+VALIDATION = load_reference_delegations("validation")
+EVERY = [*PINNED, *TRAINING, *VALIDATION]
 TASKS = {task.id: task for task in load_tasks()}
 SPLIT = load_split("retail_pinned_50")
 
@@ -51,7 +53,7 @@ def test_every_pinned_task_has_one_and_training_has_none_of_their_customers() ->
         assert not any(user in record.prose for user in pinned_customers)
 
 
-@pytest.mark.parametrize("record", [*PINNED, *TRAINING], ids=lambda record: record.task_id)
+@pytest.mark.parametrize("record", EVERY, ids=lambda record: record.task_id)
 def test_everything_the_plan_needs_stands_in_the_prose(record: ReferenceDelegation) -> None:
     task = TASKS[record.task_id]
     for call in task.actions:
@@ -64,20 +66,27 @@ def test_everything_the_plan_needs_stands_in_the_prose(record: ReferenceDelegati
     assert record.written_by
 
 
+def test_every_task_of_the_benchmark_has_a_delegation_and_those_about_a_pinned_customer_are_kept_from_training() -> (
+    None
+):
+    assert sorted(record.task_id for record in EVERY) == sorted(TASKS)
+    assert not {record.task_id for record in VALIDATION} & set(training_task_ids(SPLIT))
+
+
 def test_the_prose_is_as_long_as_capable_orchestrators_write_it() -> None:
     assert mean(count_tokens(record.prose) for record in PINNED) >= 450
 
 
 def test_hardly_a_sentence_recurs_across_tasks() -> None:
     tasks_with: dict[str, set[str]] = defaultdict(set)
-    for record in (*PINNED, *TRAINING):
+    for record in EVERY:
         for sentence in sentences_of(record.prose):
             tasks_with[sentence].add(record.task_id)
     recurring = [sentence for sentence, ids in tasks_with.items() if len(ids) > 1]
     assert len(recurring) / len(tasks_with) < 0.05, recurring
 
 
-@pytest.mark.parametrize("record", [*PINNED, *TRAINING], ids=lambda record: record.task_id)
+@pytest.mark.parametrize("record", EVERY, ids=lambda record: record.task_id)
 def test_the_graph_is_the_plan(record: ReferenceDelegation) -> None:
     task = TASKS[record.task_id]
     assert build_reference(task, record.prose, record.written_by) == record
