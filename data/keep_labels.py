@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -81,14 +82,16 @@ class _Aligner:
         self._named = {tool for tool in tools if tool in prose}
 
     def labels(self) -> list[bool]:
+        covered = bytearray(len(self.prose))
+        for span in self.kept:
+            covered[span.start : span.end] = b"\x01" * (span.end - span.start)
         marks: list[bool] = []
         at = 0
-        kept = sorted(self.kept)
         for line in self.prose.split("\n"):
             for word in split_words(line):
                 at = self.prose.index(word.text, at)
                 end = at + len(word.text)
-                marks.append(any(span.start < end and at < span.end for span in kept))
+                marks.append(1 in covered[at:end])
                 at = end
         return marks
 
@@ -138,6 +141,7 @@ class _Aligner:
                 return
 
     @staticmethod
+    @lru_cache(maxsize=64)
     def _verb(tool: str) -> re.Pattern[str]:
         verb = tool.split("_")[0]
         return re.compile(rf"\b(?:{_VERBS.get(verb, re.escape(verb))})\b", re.IGNORECASE)
@@ -237,9 +241,15 @@ def _strings(value: JsonValue) -> Iterator[str]:
 
 
 def _find_all(value: str, text: str, place: Span | None = None) -> Iterator[int]:
+    """Yield where a value stands whole: not inside of a longer word, and not without its ``#``."""
     start, end = place or Span(0, len(text))
-    pattern = re.compile(rf"(?<![\w#]){re.escape(value)}(?!\w)")
-    return (found.start() for found in pattern.finditer(text, start, end))
+    at = text.find(value, start, end)
+    while at >= 0:
+        after = at + len(value)
+        before_is_edge = at == 0 or not (text[at - 1].isalnum() or text[at - 1] in "_#")
+        if before_is_edge and (after == len(text) or not (text[after].isalnum() or text[after] == "_")):
+            yield at
+        at = text.find(value, at + 1, end)
 
 
 def _find(value: str, text: str, place: Span | None = None) -> int | None:
