@@ -35,10 +35,13 @@ def mixed_plans(seed: int, n_plans: int) -> Plans:
     return [*iter_drawn_plans(seed, half), *iter_disturbed_plans(seed, n_plans - half)]
 
 
-def judge_all(seed: int, n_plans: int) -> list[Verdict]:
-    """What a child process runs, with the shop that it inherited or builds."""
+def judge_all(seed: int, n_plans: int, prefix: str = "") -> list[Verdict]:
+    """What a child process runs, with the shop that it inherited or builds; a prefix makes every task a new one."""
     shop = load_environment()
-    return [shop.verdict(task, plan, "") for task, plan in mixed_plans(seed, n_plans)]
+    return [
+        shop.verdict(task.model_copy(update={"id": prefix + task.id}), plan, "")
+        for task, plan in mixed_plans(seed, n_plans)
+    ]
 
 
 def resident_mib() -> float:
@@ -162,7 +165,7 @@ def test_a_fork_in_the_middle_of_other_threads_episodes_does_not_hang(environmen
         try:
             for _ in range(3):
                 with multiprocessing.get_context("fork").Pool(2) as children:
-                    told = [children.apply_async(judge_all, (6, 20)) for _ in range(2)]
+                    told = [children.apply_async(judge_all, (6, 20, "new_")) for _ in range(2)]
                     assert all(answer.get(timeout=60) == alone for answer in told)
         finally:
             stop.set()
