@@ -12,6 +12,7 @@ import gzip
 import inspect
 import json
 from collections.abc import Callable, Coroutine, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,9 @@ READING_TOOLS = frozenset(
 
 STATELESS_TOOLS = frozenset({"calculate", "transfer_to_human_agents"})
 """Tools that the official scorer leaves out when it replays the gold calls."""
+
+N_KEPT_GOLD_REPLAYS = 2048
+"""Gold replays kept, those used last; a task whose replay was dropped costs one more replay, never another verdict."""
 
 _TABLES = ("users", "orders", "products")
 
@@ -84,10 +88,23 @@ class Verdict(_Record):
         return self.database and self.communicated
 
 
+@dataclass(frozen=True)
+class _GoldCalls:
+    """What a gold replay is remembered by: found by its task's id, but only equal if the calls are equal too.
+
+    The id alone would serve another task's gold to a task of the same name; hashing the calls would cost more than it
+    saves.
+    """
+
+    task_id: str
+    calls: tuple[ToolCall, ...] = field(hash=False)
+
+
 class RetailEnvironment:
     """The shop with its one database. Build it once; every episode starts from the same untouched state.
 
-    Safe to use from several threads: what is shared is only read, and each episode has its own overlay.
+    Safe to use from several threads and after a fork: what is shared is only read, each episode has its own overlay,
+    and no lock is held that a forked child could wait for. Memory stays bounded however many tasks are judged.
 
     Raises:
         BenchmarkDataChangedError: the installed benchmark is not the expected one.
@@ -104,7 +121,8 @@ class RetailEnvironment:
         self._toolbox_class = _build_toolbox_class()
         self._published = {name: build() for name, build in zip(self._specs, all_retail_tools, strict=True)}
         self._tool_error: type[Exception] = ToolError
-        self._gold: dict[str, tuple[tuple[ToolCall, ...], tuple[RowChange, ...]]] = {}
+        # Tasks may be made without end, each with a new id: unbounded, this would be the one thing here that grows.
+        self._replay_gold = lru_cache(maxsize=N_KEPT_GOLD_REPLAYS)(self._find_gold_changes)
 
     def run(self, calls: Sequence[ToolCall]) -> Episode:
         """Carry out calls in order, from the untouched database; a bad call is an outcome, never an exception.
@@ -143,18 +161,13 @@ class RetailEnvironment:
         # The official rule: a substring test, with the commas of numbers taken from what was said only.
         heard = said.lower().replace(",", "")
         return Verdict(
-            database=episode.changes == self._gold_changes(task),
+            database=episode.changes == self._replay_gold(_GoldCalls(task.id, task.actions)),
             communicated=all(fact.lower() in heard for fact in task.facts),
             episode=episode,
         )
 
-    def _gold_changes(self, task: Task) -> tuple[RowChange, ...]:
-        actions, changes = self._gold.get(task.id, (None, ()))
-        # An id alone could serve another task's gold: the calls that made it are kept and compared.
-        if actions is not task.actions and actions != task.actions:
-            changes = self.run([call for call in task.actions if call.name not in STATELESS_TOOLS]).changes
-            self._gold[task.id] = (task.actions, changes)
-        return changes
+    def _find_gold_changes(self, gold: _GoldCalls) -> tuple[RowChange, ...]:
+        return self.run([call for call in gold.calls if call.name not in STATELESS_TOOLS]).changes
 
     def _carry_out(self, call: ToolCall, toolbox: Any, tables: Iterable[_Table]) -> Outcome:
         spec = self._specs.get(call.name)

@@ -1,22 +1,19 @@
-"""The shop in which plans are tried: it ends where the official tools end, and it never falls over or wears out."""
+"""The shop in which plans are tried: what it answers, what it counts as changed, and that no call can break it."""
 
 from __future__ import annotations
 
-import gzip
 import json
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from random import Random
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
 from graphhandoff.compress.protocol import ToolCall
 from graphhandoff.data import environment as environment_module
 from graphhandoff.data.environment import Episode, RetailEnvironment, load_environment
-from graphhandoff.data.retail import Task, load_split, load_tasks, read_benchmark_file
+from graphhandoff.data.retail import Task, load_split, load_tasks
+from tests.official import load_official_shop
+from tests.plans import call, iter_disturbed_plans, told
 
 TASKS = {task.id: task for task in load_tasks()}
 PINNED = [TASKS[task_id] for task_id in load_split("retail_pinned_50").task_ids]
@@ -29,134 +26,6 @@ def environment() -> RetailEnvironment:
     return load_environment()
 
 
-class OfficialShop:
-    """Inspect's own tools on a database loaded anew for every sequence, hashed as a whole."""
-
-    def __init__(self) -> None:
-        from inspect_ai.tool import ToolDef, ToolError
-        from inspect_evals.tau2.retail.data_model import RetailDB
-        from inspect_evals.tau2.retail.RetailAgentTools import RetailAgentTools
-        from inspect_evals.tau2.retail.tools import all_retail_tools
-        from inspect_evals.tau2.utils import get_dict_hash
-        from jsonschema import Draft7Validator  # type: ignore[import-untyped]
-
-        self.tool_error = ToolError
-        self.hash = get_dict_hash
-        self.tools_class = RetailAgentTools
-        self.database_class = RetailDB
-        definitions = [ToolDef(build()) for build in all_retail_tools]
-        self.validators = {
-            definition.name: Draft7Validator(definition.parameters.model_dump(exclude_none=True))
-            for definition in definitions
-        }
-        self.json = gzip.decompress(read_benchmark_file("db.json.gz"))
-        self.base: dict[str, Any] = self.fresh().model_dump()
-        self.base_hash: str = self.fresh().get_hash()
-        self.gold_hashes: dict[str, str] = {}
-
-    def fresh(self) -> Any:
-        return self.database_class.model_validate_json(self.json)
-
-    def run(self, calls: Sequence[ToolCall]) -> tuple[list[str | None], str]:
-        """Texts that the tools answered or refused with (None if Inspect refuses the arguments), and the hash."""
-        tools = self.tools_class(instance=str(uuid4()))
-        tools.db = self.fresh()
-        texts: list[str | None] = []
-        for call in calls:
-            if call.name not in self.validators or not self.validators[call.name].is_valid(call.arguments):
-                texts.append(None)
-            elif call.name in environment_module.STATELESS_TOOLS:
-                texts.append("")
-            else:
-                try:
-                    answer = getattr(tools, call.name)(**call.arguments)
-                except self.tool_error as refusal:
-                    answer = str(refusal)
-                texts.append(answer if isinstance(answer, str) else json.dumps(answer, sort_keys=True))
-        digest: str = tools.db.get_hash()
-        tools.db = self.database_class()  # the Store would keep every database until the process ends
-        return texts, digest
-
-    def gold_hash(self, task: Task) -> str:
-        if task.id not in self.gold_hashes:
-            self.gold_hashes[task.id] = self.run(task.actions)[1]
-        return self.gold_hashes[task.id]
-
-    def hash_of(self, episode: Episode) -> str:
-        """The official hash of the shared database with an episode's changed rows put in."""
-        changed: dict[str, Any] = {table: dict(rows) for table, rows in self.base.items()}
-        for change in episode.changes:
-            changed[change.table][change.key] = json.loads(change.content)
-        found: str = self.hash(changed)
-        return found
-
-
-@pytest.fixture(scope="module")
-def official() -> OfficialShop:
-    return OfficialShop()
-
-
-def told(task: Task) -> str:
-    return "\n".join(task.facts)
-
-
-def call(name: str, **arguments: JsonValue) -> ToolCall:
-    return ToolCall(name=name, arguments=arguments)
-
-
-def iter_disturbed_plans(seed: int, n_plans: int) -> Iterator[tuple[Task, list[ToolCall]]]:
-    """Yield gold plans with calls dropped, doubled, swapped, borrowed or spoilt, and some left as they are."""
-    random = Random(seed)
-    every_call = [action for task in TASKS.values() for action in task.actions]
-    junk: list[JsonValue] = ["", "#W0000000", "nobody_here_1", 7, 1.5, None, True, ["x", 1], [], {"a": "b"}]
-    for _ in range(n_plans):
-        task = random.choice([task for task in TASKS.values() if task.actions])
-        plan = list(task.actions)
-        for _ in range(random.randrange(4)):
-            at = random.randrange(len(plan) + 1)
-            victim = plan[at] if at < len(plan) else random.choice(every_call)
-            arguments = dict(victim.arguments)
-            name = random.choice(list(arguments)) if arguments else "extra"
-            donor = random.choice(every_call).arguments
-            match random.randrange(8):
-                case 0:
-                    plan = [*plan[:at], *plan[at + 1 :]]
-                case 1:
-                    plan.insert(random.randrange(len(plan) + 1), victim)
-                case 2:
-                    random.shuffle(plan)
-                case 3:
-                    plan.insert(at, random.choice(every_call))
-                case 4:
-                    arguments[name] = donor.get(name, random.choice(junk))
-                    plan.insert(at, ToolCall(name=victim.name, arguments=arguments))
-                case 5:
-                    arguments[name] = random.choice(junk)
-                    plan[at : at + 1] = [ToolCall(name=victim.name, arguments=arguments)]
-                case 6:
-                    turned = {k: v[::-1] if isinstance(v, list) else v for k, v in arguments.items()}
-                    plan[at : at + 1] = [ToolCall(name=victim.name, arguments=turned)]
-                case _:
-                    broken = random.choice([{}, {**arguments, "note": "x"}])
-                    plan.insert(at, ToolCall(name=random.choice([victim.name, "refund"]), arguments=broken))
-        yield task, plan
-
-
-def assert_same_end(shop: RetailEnvironment, official: OfficialShop, task: Task, plan: list[ToolCall]) -> bool:
-    texts, official_hash = official.run(plan)
-    if tuple(plan) == task.actions:
-        official.gold_hashes[task.id] = official_hash
-    verdict = shop.verdict(task, plan, told(task))
-    for outcome, text in zip(verdict.episode.outcomes, texts, strict=True):
-        if text is None:
-            assert not outcome.ok
-        elif outcome.call.name not in environment_module.STATELESS_TOOLS:
-            assert outcome.text == text
-    assert official.hash_of(verdict.episode) == official_hash
-    assert verdict.database == (official_hash == official.gold_hash(task))
-    return verdict.database
-
-
 def test_carrying_out_the_gold_calls_and_telling_the_facts_succeeds_in_every_task(
     environment: RetailEnvironment,
 ) -> None:
@@ -164,72 +33,10 @@ def test_carrying_out_the_gold_calls_and_telling_the_facts_succeeds_in_every_tas
     assert failed == []
 
 
-def test_on_the_pinned_50_every_answer_and_the_final_state_are_the_official_ones(
-    environment: RetailEnvironment, official: OfficialShop
-) -> None:
-    assert official.hash_of(environment.run([])) == official.base_hash
-    assert all(assert_same_end(environment, official, task, list(task.actions)) for task in PINNED)
-
-
-def test_disturbed_plans_end_as_they_do_officially(environment: RetailEnvironment, official: OfficialShop) -> None:
-    verdicts = {
-        assert_same_end(environment, official, task, plan) for task, plan in iter_disturbed_plans(seed=7, n_plans=24)
-    }
-    assert verdicts == {True, False}, "the sample must hold plans that still succeed and plans that fail"
-
-
-@pytest.mark.slow
-def test_500_disturbed_plans_end_as_they_do_officially(environment: RetailEnvironment, official: OfficialShop) -> None:
-    plans = list(iter_disturbed_plans(seed=11, n_plans=500))
-    right = sum(assert_same_end(environment, official, task, plan) for task, plan in plans)
-    assert 50 < right < 450
-
-
-@pytest.mark.parametrize("task_id", ["20", "21", "36", "37", "100"])
-def test_the_order_of_item_pairs_is_data(environment: RetailEnvironment, official: OfficialShop, task_id: str) -> None:
-    # The official tool gives every changed item the price and options of the last pair.
-    task = TASKS[task_id]
-    reordered = [
-        ToolCall(
-            name=action.name,
-            arguments={k: v[::-1] if isinstance(v, list) else v for k, v in action.arguments.items()},
-        )
-        if action.name == "modify_pending_order_items"
-        else action
-        for action in task.actions
-    ]
-    assert environment.verdict(task, task.actions, told(task)).success
-    assert not assert_same_end(environment, official, task, reordered)
-
-
-def test_two_equal_items_of_one_order_are_exchanged_as_two(environment: RetailEnvironment) -> None:
-    (gold,) = TASKS["105"].actions
-    (outcome,) = environment.run([gold]).outcomes
-    assert not outcome.ok
-    assert outcome.text == "Insufficient gift card balance to pay for the price difference"
-
-    affordable: dict[str, JsonValue] = {**gold.arguments, "new_item_ids": ["3761330360", "3761330360"]}
-    once = {**affordable, "item_ids": ["7292993796"], "new_item_ids": ["3761330360"]}
-    thrice = {**affordable, "item_ids": ["7292993796"] * 3, "new_item_ids": ["3761330360"] * 3}
-    done, done_once, refused = (
-        environment.run([call(gold.name, **arguments)]) for arguments in (affordable, once, thrice)
-    )
-    assert json.loads(done.outcomes[0].text)["exchange_items"] == ["7292993796", "7292993796"]
-    assert json.loads(done.outcomes[0].text)["exchange_price_difference"] == 12.64
-    assert done.changes != done_once.changes
-    assert refused.outcomes[0].text == "Number of 7292993796 not found."
-
-
 def test_doing_and_saying_nothing_passes_seven_tasks(environment: RetailEnvironment) -> None:
     idle = {task.id: environment.verdict(task, [], "") for task in TASKS.values()}
     assert [task_id for task_id, verdict in idle.items() if verdict.database] == DO_NOTHING_DATABASE
     assert [task_id for task_id, verdict in idle.items() if verdict.success] == DO_NOTHING_SUCCESS
-
-
-@pytest.mark.slow
-def test_doing_nothing_passes_the_same_tasks_officially(official: OfficialShop) -> None:
-    passed = [task.id for task in TASKS.values() if official.gold_hash(task) == official.base_hash]
-    assert passed == DO_NOTHING_DATABASE
 
 
 def test_facts_count_by_the_official_rule_without_case_or_commas(environment: RetailEnvironment) -> None:
@@ -365,12 +172,10 @@ def test_a_tool_that_breaks_off_half_way_leaves_only_its_own_episode_changed(
     assert shop._database.get_hash() == load_environment()._database.get_hash()
 
 
-def test_the_shared_database_is_the_same_after_many_episodes(
-    environment: RetailEnvironment, official: OfficialShop
-) -> None:
+def test_the_shared_database_is_the_same_after_many_episodes(environment: RetailEnvironment) -> None:
     for task, plan in iter_disturbed_plans(seed=3, n_plans=400):
         environment.verdict(task, plan, "")
-    assert environment._database.get_hash() == official.base_hash
+    assert environment._database.get_hash() == load_official_shop().base_hash
 
 
 def test_the_copy_of_any_row_equals_the_row(environment: RetailEnvironment) -> None:
@@ -395,14 +200,6 @@ def test_a_task_with_anothers_id_is_judged_by_its_own_gold(environment: RetailEn
     assert not environment.verdict(harmless, TASKS["0"].actions, "").success
     assert environment.verdict(harmless, [], "").success
     assert environment.verdict(TASKS["0"], TASKS["0"].actions, "").success
-
-
-def test_threads_share_one_shop() -> None:
-    shop = RetailEnvironment()  # new, so that the threads also meet empty caches
-    plans = list(iter_disturbed_plans(seed=5, n_plans=200))
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(lambda pair: shop.verdict(pair[0], pair[1], ""), plans))
-    assert together == [load_environment().verdict(task, plan, "") for task, plan in plans]
 
 
 def test_episodes_survive_a_round_trip_and_are_frozen(environment: RetailEnvironment) -> None:
