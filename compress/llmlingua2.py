@@ -25,6 +25,8 @@ from graphhandoff.compress.word_scores import score_words
 from graphhandoff.compress.word_windows import Reading, WordReader, pack_words
 
 _LEAST_RATE = 0.01  # the library counts in whole percents, and asks numpy for the 101st percentile at a rate of 0
+DEFAULT_THRESHOLD = 0.3
+"""Chosen on the validation delegations, for the classifier that comes with the package."""
 _LIBRARY = threading.Lock()
 
 
@@ -38,7 +40,7 @@ class LLMLingua2(Protocol):
         revision: of the hub repository.
         rate: share of the words to keep, over 0 and up to 1; protected words count towards it and are never dropped.
         threshold: instead of a rate, the probability over which a word is kept, so that a case with more to do gets
-            a longer message; exactly one of the two is given.
+            a longer message; give one of the two, or neither for a threshold of 0.3.
         device: ``cpu``, ``cuda`` or ``mps``.
     """
 
@@ -57,14 +59,14 @@ class LLMLingua2(Protocol):
         device: str = "cpu",
     ) -> None:
         super().__init__(tokenizer)
-        if (rate is None) == (threshold is None):
+        if rate is not None and threshold is not None:
             raise ValueError(f"give a rate or a threshold, got rate {rate} and threshold {threshold}; set one of them")
         if rate is not None and not 0 < rate <= 1:
             raise ValueError(f"rate must be over 0 and at most 1, got {rate}; 0.25 keeps a quarter")
         if threshold is not None and not 0 < threshold < 1:
             raise ValueError(f"threshold must be between 0 and 1, got {threshold}; 0.5 keeps what is likelier needed")
         self.rate = rate
-        self.threshold = threshold
+        self.threshold = DEFAULT_THRESHOLD if rate is None and threshold is None else threshold
         self.labeller = WordLabeller(self.id, model, revision, device)
 
     @property

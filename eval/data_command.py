@@ -17,6 +17,7 @@ from rich.table import Table
 
 from graphhandoff.configs.files import write_atomically
 from graphhandoff.configs.loader import load_config
+from graphhandoff.configs.provenance import collect_provenance
 from graphhandoff.data.data_config import DataConfig
 from graphhandoff.data.distributions import (
     DIMENSIONS,
@@ -28,7 +29,6 @@ from graphhandoff.data.distributions import (
 )
 from graphhandoff.data.manifest import Manifest, read_manifest
 from graphhandoff.data.retail import data_hashes, load_split, load_tasks
-from graphhandoff.configs.provenance import collect_provenance
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

@@ -13,9 +13,6 @@ from graphhandoff.compress.wire import Wire
 from graphhandoff.data.delegations import load_training_delegations, load_training_plans
 from graphhandoff.data.retail import Split, load_tools
 
-DEFAULT_THRESHOLD = 0.3
-"""Of the LLMLingua rows; chosen on the validation delegations."""
-
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -49,8 +46,6 @@ class LLMLinguaSettings(_Settings):
     def _one_of_two(self) -> LLMLinguaSettings:
         if self.rate is not None and self.threshold is not None:
             raise ValueError(f"rate {self.rate} and threshold {self.threshold} are both set; name one of them")
-        if self.rate is None and self.threshold is None:
-            object.__setattr__(self, "threshold", DEFAULT_THRESHOLD)
         return self
 
 
