@@ -24,33 +24,156 @@ LAYOUTS: tuple[tuple[Layout, float], ...] = (
     ("letters", 0.03),
 )
 
-_HEADINGS = {
-    "who": ("Who", "Customer", "Whom it is about", "WHO", "Background"),
-    "look": ("Look-ups", "To read", "First the records", "READ", "Reading"),
-    "step": ("Write", "To do", "Change", "ACTION", "What to do", "Step"),
-    "care": ("Caution", "Mind", "Notes", "CARE", "Careful"),
-    "tell": ("To the customer", "Answer", "Tell", "REPLY", "What to say"),
-    "end": ("Remarks", "Last", "PS", "End"),
+_HEADINGS = {  # headings in one place of their rows go together
+    "who": (
+        "Who",
+        "Customer",
+        "Whom it is about",
+        "WHO",
+        "Background",
+        "The customer",
+        "Caller",
+        "Case",
+        "Situation",
+        "CUSTOMER",
+        "Person",
+        "About",
+    ),
+    "look": (
+        "Look-ups",
+        "To read",
+        "First the records",
+        "READ",
+        "Reading",
+        "The records",
+        "Lookup",
+        "Finding things",
+        "Preparation",
+        "RECORDS",
+        "Where to look",
+        "Before you act",
+    ),
+    "step": (
+        "Write",
+        "To do",
+        "Change",
+        "ACTION",
+        "What to do",
+        "Step",
+        "Action",
+        "The job",
+        "Task",
+        "JOB",
+        "Wish",
+        "Your part",
+    ),
+    "care": (
+        "Caution",
+        "Mind",
+        "Notes",
+        "CARE",
+        "Careful",
+        "Traps",
+        "Watch out",
+        "Limits",
+        "Good to know",
+        "NOTE",
+        "Further",
+        "Around it",
+    ),
+    "tell": (
+        "To the customer",
+        "Answer",
+        "Tell",
+        "REPLY",
+        "What to say",
+        "The answer",
+        "Reply",
+        "Closing message",
+        "Feedback",
+        "SAY",
+        "Last message",
+        "Then",
+    ),
+    "end": (
+        "Remarks",
+        "Last",
+        "PS",
+        "END",
+        "Finally",
+        "From me",
+        "Sign-off",
+        "End",
+        "Rest",
+        "CLOSE",
+        "Otherwise",
+        "That apart",
+    ),
 }
 _QUESTIONS = {
-    "who": ("Who is it?", "Whose case is this?", "What is it about?"),
-    "look": ("What is there to read?", "Where to look?", "Which records?"),
-    "step": ("What is to be done?", "And the change?", "What exactly?", "What else?", "What next?"),
-    "care": ("What to watch?", "Any traps?", "Anything to be careful with?"),
-    "tell": ("What does the customer hear?", "And the answer?", "What to say?"),
-    "end": ("Anything else?", "Is that all?"),
+    "who": (
+        "Who is it?",
+        "Whose case is this?",
+        "What is it about?",
+        "Who called?",
+        "Whom do we serve?",
+        "Who wants what?",
+    ),
+    "look": (
+        "What is there to read?",
+        "Where to look?",
+        "Which records?",
+        "What do I open?",
+        "What must be known first?",
+        "How do I find it all?",
+    ),
+    "step": (
+        "What is to be done?",
+        "And the change?",
+        "What exactly?",
+        "What else?",
+        "What next?",
+        "What is my part?",
+        "And then?",
+        "Which write?",
+        "What does it take?",
+    ),
+    "care": (
+        "What to watch?",
+        "Any traps?",
+        "Anything to be careful with?",
+        "What could go wrong?",
+        "What else is there to know?",
+        "Where are the limits?",
+    ),
+    "tell": (
+        "What does the customer hear?",
+        "And the answer?",
+        "What to say?",
+        "How do I close?",
+        "What is my last message?",
+        "What goes back to the customer?",
+    ),
+    "end": ("Anything else?", "Is that all?", "And from you?", "What remains?", "Finished?"),
 }
 _TIMES = (
-    "First",
-    "Then",
-    "After that",
-    "Next",
-    "At this point",
-    "Following that",
-    "Thereupon",
-    "Later",
-    "Towards the end",
-    "Finally",
+    (
+        "First",
+        "Then",
+        "After that",
+        "Next",
+        "At this point",
+        "Following that",
+        "Thereupon",
+        "Later",
+        "Towards the end",
+        "Finally",
+    ),
+    ("To begin with", "Next", "Then", "Afterwards", "Further on", "Subsequently", "Near the end", "Last of all"),
+    ("1st", "2nd", "3rd", "4th", "5th", "6th", "7th", "8th", "9th", "10th", "11th", "12th"),
+    ("Now", "Straight after", "Once that is through", "As soon as that is done", "In due course", "In the end"),
+    ("Before anything else", "Second", "Third", "Fourth", "Fifth", "Sixth", "Seventh", "After all that"),
+    ("At the start", "From there", "Having done so", "With that behind you", "Still later", "At the close"),
 )
 
 
@@ -71,17 +194,18 @@ def arrange(parts: Sequence[Part], layout: Layout, rng: random.Random) -> str:
     if layout in ("bullets", "notes", "letters", "numbered"):
         return _as_list(parts, layout, rng)
     blocks: list[str] = []
-    style, gap = rng.randrange(5), "\n\n" if layout != "timeline" or rng.random() < 0.5 else "\n"
+    style, gap = rng.randrange(12), "\n\n" if layout != "timeline" or rng.random() < 0.5 else "\n"
     used: set[str] = set()
     for i, part in enumerate(parts):
         body = " ".join(part.sentences)
         if layout == "memo":
             head = _fresh(_HEADINGS[part.role], used, style)
-            blocks.append(f"{head}: {body}" if style < 3 else f"{head}\n{body}")
+            blocks.append(f"{head}: {body}" if style % 5 < 3 else f"{head}\n{body}")
         elif layout == "questions":
-            blocks.append(f"{_fresh(_QUESTIONS[part.role], used, rng.randrange(3))} {body}")
+            blocks.append(f"{_fresh(_QUESTIONS[part.role], used, rng.randrange(6))} {body}")
         elif layout == "timeline" and part.role != "who":
-            blocks.append(f"{_TIMES[min(i, len(_TIMES) - 1)]}: {body}")
+            times = _TIMES[style % len(_TIMES)]
+            blocks.append(f"{times[min(max(i - 1, 0), len(times) - 1)]}: {body}")
         else:
             blocks.append(body)
     if layout == "paragraphs" and rng.random() < 0.4:
