@@ -57,7 +57,7 @@ def finish_plan(
         steps=tuple(steps),
         calls=tuple(calls),
         facts=tuple(facts),
-        decoys=tuple(_decoys(account, steps, rng, mean_decoys)),
+        decoys=tuple(_decoys(account, steps, {fact.about for fact in facts}, rng, mean_decoys)),
         misnamed=_slip(touched[0], account, rng) if misnamed and touched else None,
     )
 
@@ -194,13 +194,13 @@ def _facts_to_ask(account: Account, catalogue: Catalogue, rng: random.Random) ->
         )
 
 
-def _decoys(account: Account, steps: Sequence[Step], rng: random.Random, mean: float) -> list[Decoy]:
+def _decoys(account: Account, steps: Sequence[Step], told_of: set[str], rng: random.Random, mean: float) -> list[Decoy]:
     """Find identifiers near the case that no call and no fact uses."""
     touched = {step.order_id for step in steps}
     used = {payment for step in steps for payment in (step.payment, step.first_payment) if payment}
     found: list[Decoy] = []
     for order in account.orders:
-        if order.order_id not in touched and not _tells_of(order, steps):
+        if order.order_id not in touched | told_of and not _tells_of(order, steps):
             found.append(Decoy(kind="order", id=order.order_id, about=f"{order.status}, {order.items[0].name.lower()}"))
     changed = {i.item_id for s in steps for i in (*s.items, *(w.old for w in s.swaps), *(w.new for w in s.swaps))}
     for step in steps:
@@ -213,7 +213,7 @@ def _decoys(account: Account, steps: Sequence[Step], rng: random.Random, mean: f
             if swap.first_choice is not None and swap.first_choice.item_id not in changed:
                 found.append(Decoy(kind="sold_out", id=swap.first_choice.item_id, about=swap.first_choice.name.lower()))
     for method in account.payments:
-        if used and method not in used:
+        if used and method not in used | told_of:
             found.append(Decoy(kind="payment", id=method, about=method.rpartition("_")[0].replace("_", " ")))
     rng.shuffle(found)
     wanted = sum(rng.random() < mean / 4 for _ in range(4))

@@ -100,6 +100,8 @@ class _Author:
             steps = [steps[-1], *steps[:-1]]
         parts = [self._opening(), *self._look_ups_before(), *steps, *self._cautions(), *self._closing()]
         self._enrich(parts)
+        for part in parts:
+            part.sentences[:] = map(_capitalise, part.sentences)
         return arrange([part for part in parts if part.sentences], self.layout, self.rng)
 
     def _enrich(self, parts: Sequence[Part]) -> None:
@@ -117,7 +119,7 @@ class _Author:
             ]
         for part in parts:
             if part.role in ("who", "care"):
-                extras += [(rule, part, account) for rule in ("account", "account", "policy", "small_talk")]
+                extras += [(rule, part, account) for rule in ("account", "policy", "small_talk")]
         self.rng.shuffle(extras)
         have = sum(len(sentence.split()) for part in parts for sentence in part.sentences)
         for rule, part, values in extras:
@@ -237,7 +239,7 @@ class _Author:
                 yield self._say("swap_sold_out", values, self.telling.of_swap(swap))
             elif swap.rule != "options" and self._maybe(0.9):
                 yield self._say(f"swap_{swap.rule}", values, self.telling.of_swap(swap))
-        if step.order_id and self._maybe(0.3):
+        if step.order_id and step.kind != "transfer" and self._maybe(0.3):
             yield self._say("check", self._spoken(values))
         if self.problem.misnamed and step.order_id == self.telling.first_order:
             yield self._say("slip", values, misnamed=self.problem.misnamed)
@@ -258,7 +260,7 @@ class _Author:
         for decoy in self.problem.decoys:
             if decoy.kind in ("item", "sold_out", "payment") and self.telling.decoy_step(decoy) == step:
                 yield self._decoy(decoy)
-        if step.order_id and self._maybe(0.3):
+        if step.order_id and step.kind != "transfer" and self._maybe(0.3):
             yield self._say("refused", self._spoken(values))
 
     def _spoken(self, values: dict[str, str]) -> dict[str, str]:
@@ -296,9 +298,16 @@ class _Author:
         if told and len(told) > 2 and self.rng.random() < 0.5:
             said.append(f"{self._say('tell_lead')} {'; '.join(told)}.")
         elif told:
-            said.append(self._say("tell_done", done=self.telling.wording.series(told)))
+            said.append(self._say("tell_done", done=self.telling.wording.series(told, " and ")))
         end = [self._say("closing")] if self._maybe(0.5) else []
         return [Part("tell", said), Part("end", end)]
+
+
+def _capitalise(sentence: str) -> str:
+    """Begin with a capital, unless an identifier or a tool's name begins it."""
+    first = sentence.split(" ", 1)[0]
+    plain = first.rstrip(",.:;'’").replace("'", "").isalpha()
+    return sentence[0].upper() + sentence[1:] if plain else sentence
 
 
 def _write_task_text(problem: Problem, catalogue: Catalogue, rng: random.Random) -> str:

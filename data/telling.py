@@ -80,6 +80,7 @@ class Telling:
         """Return what else the account shows: orders that nothing is done with, payment methods, the address."""
         row = self.catalogue.rows["users"][self.problem.customer.user_id]
         told = {step.order_id for step in self.problem.steps} | {decoy.id for decoy in self.problem.decoys}
+        told |= {fact.about for fact in self.problem.facts}
         others = [order for order in row["orders"] if order not in told]
         status = {order: self.catalogue.rows["orders"][order]["status"] for order in others}
         methods = list(row["payment_methods"])
@@ -109,7 +110,9 @@ class Telling:
             "n_stock": str(self.catalogue.n_variants(swap.old.product_id, True)),
             "product": swap.old.name.lower(),
             "chosen": swap.new.item_id,
-            "why": self.wording.series([spoken_option(o, v) for o, v in swap.changed.items()]),
+            "why": self.wording.series([spoken_option(o, v) for o, v in swap.changed.items()])
+            if swap.rule == "options"
+            else "",
         }
 
     def of_step(self, step: Step) -> dict[str, str]:
@@ -140,7 +143,7 @@ class Telling:
         if step.address and step.former_address:
             values["fields"] = self.wording.fields(step.address)
             values["short"] = self.wording.short(step.address)
-            values["full"] = self.wording.fields(step.address)
+            values["full"] = ", ".join(filter(None, step.address.model_dump().values()))
             values["city_to"] = step.address.city
             values["former_short"] = self.wording.short(step.former_address)
             values["former_city"] = step.former_address.city
@@ -162,8 +165,7 @@ class Telling:
         """Return the values of one swap."""
         changed = [spoken_option(option, value) for option, value in swap.changed.items()]
         name = swap.old.name.lower()
-        lead = self.rng.choice(("one that is", "a version in", "the same in", "one with"))
-        wish = f"{lead} {self.wording.series(changed)}"
+        wish = self._wish(swap, changed)
         values = {
             "old_thing": self.wording.item(swap.old, with_id=self.rng.random() < 0.4),
             "new_thing": self.wording.item(swap.new),
@@ -171,12 +173,26 @@ class Telling:
             "new_price": f"{swap.new.price:.2f}",
             "product": name,
             "old": name,
-            "wish": wish if changed else f"another {name}",
+            "wish": wish,
         }
         if swap.first_choice is not None:
             values["first_choice"] = self.wording.item(swap.first_choice, with_id=self.rng.random() < 0.7)
             values["first_wish"] = f"the {self.wording.description(swap.first_choice, least=2)}"
         return values
+
+    def _wish(self, swap: Swap, changed: list[str]) -> str:
+        if swap.rule != "options":
+            return f"the {'cheapest' if swap.rule == 'cheapest' else 'most expensive'} one in stock"
+        if not changed:
+            return f"another {swap.old.name.lower()}"
+        return self.rng.choice(
+            (
+                f"the {', '.join(changed)} one",
+                f"the version with {self.wording.series(changed)}",
+                f"another one ({self.wording.series(changed)})",
+                f"the same in {self.wording.series(changed)}",
+            )
+        )
 
     def sequence(self) -> str:
         """Name the steps in the order in which they are done."""
@@ -204,6 +220,8 @@ class Telling:
         values = self.of_step(step)
         for name, method in (("payment_kind", step.payment), ("first_kind", step.first_payment)):
             values[name] = method.rpartition("_")[0].replace("_", " ") if method else ""
+        if values["first_kind"] and values["first_kind"] == values["payment_kind"]:
+            values["first_kind"] = f"other {values['first_kind']}"
         if not step.items and not step.swaps:
             values["names"] = self.wording.names(step.kept[:1])
         if step.kind == "cancel" and step.fallback == "one_item_only":

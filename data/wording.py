@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 
 from graphhandoff.data.problems import Address, Customer, Item, Swap
@@ -116,13 +117,14 @@ class Wording:
             )
         )
 
-    def series(self, parts: Sequence[str]) -> str:
+    def series(self, parts: Sequence[str], joint: str | None = None) -> str:
         """Join parts as a sentence does: a, b and c."""
         if len(parts) < 2:
             return "".join(parts)
-        return f"{', '.join(parts[:-1])}{self.joint}{parts[-1]}"
+        return f"{', '.join(parts[:-1])}{joint or self.joint}{parts[-1]}"
 
 
+_SOUNDS_LIKE_A_VOWEL = re.compile(r"[aeioAEIO](?![A-Z]{2})|u(?!n)|8|11\b|18\b|[AEFHILMNORSX](?:[A-Z0-9]|\b)")
 _WOMEN = frozenset("Amelia Anya Ava Emma Evelyn Fatima Harper Isabella Mei Mia Olivia Sofia Sophia Yara".split())
 
 
@@ -145,4 +147,4 @@ def spoken_option(name: str, value: str) -> str:
 def _with_article(description: str) -> str:
     if description.split(",")[0].split(" at ")[0].lower().endswith("s"):
         return description  # headphones, boots: no article
-    return f"{'an' if description[0].lower() in 'aeiou' else 'a'} {description}"
+    return f"{'an' if _SOUNDS_LIKE_A_VOWEL.match(description) else 'a'} {description}"
