@@ -279,23 +279,39 @@ class KillAt(TrainerCallback):  # type: ignore[misc]
 
 
 def test_a_killed_run_resumes_from_its_last_whole_checkpoint_to_the_same_weights(tmp_path: Path) -> None:
-    whole = train(configure(tmp_path / "a"))
-    again = train(configure(tmp_path / "b"))
+    pairs = TRAIN[:12]  # three steps an epoch: the kill is inside the second
+    whole = train(configure(tmp_path / "a"), pairs=pairs)
+    again = train(configure(tmp_path / "b"), pairs=pairs)
     assert again.card.files == whole.card.files  # equal inputs, equal bytes
     config = configure(tmp_path / "c")
     with pytest.raises(Killed):
-        train(config, KillAt(5))
+        train(config, KillAt(5), pairs=pairs)
     trainer = tmp_path / "c" / "toy" / "trainer"
     assert find_last_whole(trainer) == trainer / "checkpoint-4"
     shutil.copytree(trainer / "checkpoint-4", trainer / "checkpoint-5")  # killed while it was written
     (trainer / "checkpoint-5" / "optimizer.pt").write_bytes(b"half")
     assert not is_whole(trainer / "checkpoint-5")
-    resumed = train(config)
+    resumed = train(config, pairs=pairs)
     assert resumed.notices == ["dropped half-written checkpoint-5", "resumed from checkpoint-4 of 6 steps"]
     assert resumed.card.files == whole.card.files
     assert resumed.card.metrics == whole.card.metrics
     log = (tmp_path / "c" / "toy" / "training_log.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in log] == [1, 2, 3, 4, 5, 6]
+
+
+class KillAtTheEnd(TrainerCallback):  # type: ignore[misc]
+    def on_train_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        raise Killed
+
+
+def test_a_run_killed_after_its_last_step_takes_no_step_more(tmp_path: Path) -> None:
+    whole = train(configure(tmp_path / "a"))
+    with pytest.raises(Killed):
+        train(configure(tmp_path / "b"), KillAtTheEnd())
+    resumed = train(configure(tmp_path / "b"))
+    assert resumed.notices == ["resumed from checkpoint-6 of 6 steps"]
+    assert resumed.card.files == whole.card.files
+    assert not (tmp_path / "b" / "toy" / "trainer").exists()
 
 
 class Poison(TrainerCallback):  # type: ignore[misc]
@@ -348,7 +364,7 @@ def test_the_card_says_what_made_the_checkpoint(learnt: TrainedClassifier) -> No
     assert card.config["seed"] == 1
     assert card.data_sha256 == {"train": digest_pairs(TRAIN), "validation": digest_pairs(VALIDATION)}
     assert {"commit", "device", "packages", "encoder"} <= set(card.provenance)
-    assert set(card.files) == {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
+    assert set(card.files) >= {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}
 
 
 def _append(folder: Path) -> None:

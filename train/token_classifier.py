@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -83,22 +84,33 @@ def train_token_classifier(
         folder = path / FINISHED
         if folder.is_dir():
             run.notices.append(f"{folder} was finished before; nothing was trained")
-            return TrainedClassifier(folder, load_checkpoint_card(folder), run.notices)
-        with open_training_log(config.wandb, config.name, path, config.model_dump(mode="json"), run.notices) as log:
-            encoder, fit = fit_encoder(
-                config, pairs["train"], path, run.notices, [build_guard(progress), *log.callbacks, *callbacks]
-            )
-            with finishing(path) as partial:
-                save_classifier(encoder, partial, config.save_dtype)
-                metrics = {
-                    "train": fit,
-                    "validation": measure_classifier(partial, encoder, pairs["validation"], config),
-                }
-                provenance = {**run.provenance, "encoder": encoder.origin}
-                card = write_card(partial, "token_classifier", config.resolved(), data, metrics, provenance)
-            log.summarise(metrics)
-        write_atomically(path / "metrics.json", json.dumps(metrics, indent=2) + "\n")
+            card = load_checkpoint_card(folder)
+        else:
+            card = _make(config, pairs, data, run, progress, callbacks)
+        write_atomically(path / "metrics.json", json.dumps(card.metrics, indent=2) + "\n")
+        shutil.rmtree(path / "trainer", ignore_errors=True)  # what a killed run would resume from: gigabytes at times
     return TrainedClassifier(folder, card, run.notices)
+
+
+def _make(
+    config: TokenClassifierConfig,
+    pairs: Mapping[str, Sequence[Pair]],
+    data: Mapping[str, str],
+    run: RunDirectory,
+    progress: StepProgress | None,
+    callbacks: Sequence[Any],
+) -> CheckpointCard:
+    values = config.model_dump(mode="json")
+    with open_training_log(config.wandb, config.name, run.path, values, run.notices) as log:
+        every = [build_guard(progress), *log.callbacks, *callbacks]
+        encoder, fit = fit_encoder(config, pairs["train"], run.path, run.notices, every)
+        with finishing(run.path) as partial:
+            save_classifier(encoder, partial, config.save_dtype)
+            metrics = {"train": fit, "validation": measure_classifier(partial, encoder, pairs["validation"], config)}
+            provenance = {**run.provenance, "encoder": encoder.origin}
+            card = write_card(partial, "token_classifier", config.resolved(), data, metrics, provenance)
+        log.summarise(metrics)
+    return card
 
 
 def fit_encoder(

@@ -38,7 +38,7 @@ class OptimisationConfig(_Config):
     line in the log.
     """
 
-    epochs: float = Field(default=3.0, gt=0, strict=False)
+    epochs: float = Field(default=3.0, gt=0)
     max_steps: int | None = Field(default=None, ge=1)
     batch_size: int = Field(default=32, ge=1)
     learning_rate: float = Field(default=5e-5, gt=0)
