@@ -146,6 +146,11 @@ class Protocol(ABC):
     def __init__(self, tokenizer: str = DEFAULT_TOKENIZER) -> None:
         self.tokenizer = tokenizer
 
+    @property
+    def fingerprint(self) -> str | None:
+        """What decides the messages besides the settings, trained weights for one; ``None`` if nothing does."""
+        return None
+
     @abstractmethod
     def draft(self, delegations: Sequence[Delegation]) -> list[Draft]:
         """Write one draft per delegation, in order. Never called with empty or tiny prose."""

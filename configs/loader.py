@@ -7,7 +7,7 @@ import types
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -114,10 +114,11 @@ def _apply(values: dict[str, Any], override: str) -> None:
 def _explain(error: ValidationError, model: type[BaseModel]) -> list[str]:
     lines: list[str] = []
     for problem in error.errors(include_url=False):
-        path = ".".join(str(part) for part in problem["loc"])
+        keys, parent = _locate(model, problem["loc"])
+        path = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            allowed = _allowed_keys(model, [str(part) for part in problem["loc"][:-1]])
-            near = difflib.get_close_matches(str(problem["loc"][-1]), allowed, n=1)
+            allowed = list(parent.model_fields) if parent else []
+            near = difflib.get_close_matches(keys[-1], allowed, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             lines.append(f"  unknown key {path}{hint} (allowed: {', '.join(allowed)})")
         elif problem["type"] == "missing":
@@ -127,23 +128,42 @@ def _explain(error: ValidationError, model: type[BaseModel]) -> list[str]:
     return lines
 
 
-def _allowed_keys(model: type[BaseModel], path: Sequence[str]) -> list[str]:
-    current: type[BaseModel] = model
-    for part in path:
-        field = current.model_fields.get(part)
-        inner = _model_in(field.annotation) if field else None
-        if inner is None:
-            return []
-        current = inner
-    return list(current.model_fields)
+def _locate(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[str], type[BaseModel] | None]:
+    """Return the keys of a problem as they stand in the file, and the model that the last one is a key of.
+
+    Where a key's value is one of several models, told apart by a ``kind``, pydantic puts the kind into the path.
+    """
+    keys: list[str] = []
+    choices: list[type[BaseModel]] = [model]
+    parent: type[BaseModel] | None = model
+    for part in map(str, loc):
+        if len(choices) > 1 and (chosen := [choice for choice in choices if part in _tags(choice)]):
+            choices = chosen
+            continue
+        parent = choices[0] if choices else None
+        keys.append(part)
+        field = parent.model_fields.get(part) if parent else None
+        choices = _models_in(field.annotation) if field else []
+    return keys, parent
 
 
-def _model_in(annotation: Any) -> type[BaseModel] | None:
+def _tags(model: type[BaseModel]) -> tuple[Any, ...]:
+    return tuple(
+        tag
+        for field in model.model_fields.values()
+        if get_origin(field.annotation) is Literal
+        for tag in get_args(field.annotation)
+    )
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        return [annotation]
+    if get_origin(annotation) is Annotated:
+        return _models_in(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return next((found for inner in get_args(annotation) if (found := _model_in(inner))), None)
-    return None
+        return [found for inner in get_args(annotation) for found in _models_in(inner)]
+    return []
 
 
 def differing_keys(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> list[str]:

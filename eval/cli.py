@@ -21,6 +21,7 @@ VERBS: dict[str, Verb] = {
     "encode": Verb("graphhandoff.eval.encode_command", "Write one delegation with one protocol."),
     "schema": Verb("graphhandoff.eval.schema_command", "Print the graph's JSON schema as a tool input schema."),
     "tasks": Verb("graphhandoff.eval.tasks_command", "List the benchmark's tasks, or show one with its delegation."),
+    "train": Verb("graphhandoff.train.train_command", "Train a compressor; resumes what was killed."),
 }
 
 USER_MISTAKE = 2

@@ -6,19 +6,22 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from graphhandoff.configs.loader import ConfigError, differing_keys, load_config
 from graphhandoff.eval.comparison import CompareConfig
+from graphhandoff.train.token_classifier_config import TokenClassifierConfig
 
 SHIPPED = "configs/compare/plan_track.yaml"
 
 
-def test_every_shipped_comparison_loads() -> None:
-    folder = files("graphhandoff.configs").joinpath("compare")
-    names = [item.name for item in folder.iterdir() if item.name.endswith(".yaml")]
-    assert names
-    for name in names:
-        load_config(CompareConfig, f"configs/compare/{name}")
+@pytest.mark.parametrize(("folder", "model"), [("compare", CompareConfig), ("token_classifier", TokenClassifierConfig)])
+def test_every_shipped_configuration_loads(folder: str, model: type[BaseModel]) -> None:
+    names = [item.name for item in files("graphhandoff.configs").joinpath(folder).iterdir()]
+    shipped = [name for name in names if name.endswith(".yaml")]
+    assert shipped
+    for name in shipped:
+        load_config(model, f"configs/{folder}/{name}")
 
 
 def test_overrides_reach_nested_keys_with_yaml_types() -> None:

@@ -1,0 +1,81 @@
+"""The configuration of a token classifier: encoder, data, optimisation, and what is saved."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from graphhandoff.configs.wandb import WandbConfig
+from graphhandoff.train.encoders import EncoderConfig
+
+
+class _Config(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class PairDataConfig(_Config):
+    """Where the pairs come from.
+
+    ``path`` is a file of pairs (see ``read_pairs``); without one they are made: ``n_examples`` synthetic ones with
+    ``seed``, of which ``validation_share`` are only measured on, and the hand-written training delegations if
+    ``hand_written``.
+    """
+
+    seed: int
+    path: str | None = None
+    n_examples: int = Field(default=4000, ge=1)
+    validation_share: float = Field(default=0.1, gt=0, lt=1)
+    hand_written: bool = True
+
+
+class OptimisationConfig(_Config):
+    """How it learns.
+
+    ``max_steps`` overrides ``epochs``. ``clip`` is the largest norm of the gradient. ``max_length`` is that of a
+    window in tokens, special ones included; above 402 it makes no difference. ``keep_weight`` is how often a piece to
+    keep counts in the loss. Every ``save_steps`` steps there is a checkpoint to resume from, every ``log_steps`` a
+    line in the log.
+    """
+
+    epochs: float = Field(default=3.0, gt=0)
+    max_steps: int | None = Field(default=None, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    learning_rate: float = Field(default=5e-5, gt=0)
+    warmup_ratio: float = Field(default=0.1, ge=0, lt=1)
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip: float = Field(default=1.0, gt=0)
+    max_length: int = Field(default=512, ge=16, le=512)
+    keep_weight: float = Field(default=1.0, gt=0)
+    save_steps: int = Field(default=200, ge=1)
+    log_steps: int = Field(default=10, ge=1)
+
+
+class TokenClassifierConfig(_Config):
+    """A token classifier to train. ``rate`` is the share of words to keep at which it is measured."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    seed: int
+    encoder: EncoderConfig
+    data: PairDataConfig
+    optimisation: OptimisationConfig = OptimisationConfig()
+    rate: float = Field(default=0.25, gt=0, le=1)
+    precision: Literal["fp32", "bf16"] = "fp32"
+    device: Literal["cpu", "cuda", "mps"] = "cpu"
+    save_dtype: Literal["float32", "float16"] = "float32"
+    wandb: WandbConfig = WandbConfig()
+    runs_directory: str = "runs"
+
+    @field_validator("precision", mode="before")
+    @classmethod
+    def _no_half_precision(cls, precision: object) -> object:
+        if precision == "fp16":
+            raise ValueError(
+                "fp16 overflows to inf and NaN without loss scaling, which is not resumed here; allowed: fp32, bf16. "
+                "Set precision: bf16"
+            )
+        return precision
+
+    def resolved(self) -> dict[str, Any]:
+        """Return what decides the weights and figures: everything but where they lie and who is told."""
+        return self.model_dump(mode="json", exclude={"name", "runs_directory", "wandb"})
