@@ -73,7 +73,7 @@ class Hybrid(LLMLingua2):
             if fields:
                 lines.append(" ".join(fields))
             rest.extend(others)
-        keep = self.labeller.keep(rest, self.rate, self.threshold, [False] * len(rest))
+        keep = self.labeller.keep(rest, self.rate, [False] * len(rest), self.threshold)
         notes = " ".join(word for word, kept in zip(rest, keep, strict=True) if kept)
         text = "\n".join([*lines, *([f"notes: {notes}"] if notes else [])])
         return self._finish_draft(prose, text, Kept(keep, 0), field_lines=len(lines))

@@ -94,8 +94,8 @@ class LLMLingua2(Protocol):
         """Choose the words to keep; ``needed`` are the plan's identifiers, ``None`` if there is no plan: all stay."""
         texts = [word.text for word in words]
         if needed is None:
-            return Kept(self.labeller.keep(texts, self.rate, self.threshold, must_stay(words)), 0)
-        keep = self.labeller.keep(texts, self.rate, self.threshold, exceptions(words))
+            return Kept(self.labeller.keep(texts, self.rate, must_stay(words), self.threshold), 0)
+        keep = self.labeller.keep(texts, self.rate, exceptions(words), self.threshold)
         return keep_with_plan(words, keep, self.labeller.score(texts), needed)
 
     def _finish_draft(self, prose: str, text: str, kept: Kept, **details: int) -> Draft:
@@ -164,15 +164,15 @@ class WordLabeller:
         return self.model if self.model is not None else find_packaged_checkpoint()
 
     def keep(
-        self, words: Sequence[str], rate: float | None, threshold: float | None, protected: Sequence[bool]
+        self, words: Sequence[str], rate: float | None, protected: Sequence[bool], threshold: float | None = None
     ) -> list[bool]:
         """Tell which words to keep: about ``rate`` of all, protected words among them, or all over ``threshold``.
 
         Args:
             words: without white space inside.
             rate: share of all words to keep, 0 to 1; the library's own labelling decides. ``None`` for a threshold.
-            threshold: probability over which a word is kept, 0 to 1.
             protected: words that are kept whatever the classifier says; aligned with ``words``.
+            threshold: probability over which a word is kept, 0 to 1, where there is no rate.
         """
         if rate is None:
             assert threshold is not None
