@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.fields import Word, extract_fields, split_words
 from graphhandoff.compress.graph import HandoffGraph
-from graphhandoff.compress.identifiers import find_identifiers
+from graphhandoff.compress.identifiers import find_readable_identifiers
 from graphhandoff.compress.keeping import Kept, join_lines
 from graphhandoff.compress.literal_text import read_mentions
 from graphhandoff.compress.llmlingua2 import LLMLingua2
@@ -55,10 +55,10 @@ class Hybrid(LLMLingua2):
 
     def _choose_rest(self, words: Sequence[Word], delegation: Delegation, told: str) -> Kept:
         """Choose words of the rest; an identifier that a field line holds is neither needed nor kept again."""
-        known = set(find_identifiers(told))
+        known = find_readable_identifiers(told)
         needed = [identifier for identifier in delegation.iter_plan_identifiers() if identifier not in known]
         kept = self._choose(words, needed)
-        held = [find_identifiers(word.text) for word in words]
+        held = [find_readable_identifiers(word.text) for word in words]
         keep = [
             mark and not (identifiers and known.issuperset(identifiers))
             for mark, identifiers in zip(kept.keep, held, strict=True)

@@ -35,9 +35,16 @@ def find_identifiers(text: str) -> list[str]:
     return _PATTERN.findall(text)
 
 
+def find_readable_identifiers(text: str) -> set[str]:
+    """Return the identifiers that can be read from ``text``: an amount also without its ``$`` and its commas."""
+    found = set(find_identifiers(text))
+    amounts = {identifier.removeprefix("$") for identifier in found if identifier[0] in "$0123456789"}
+    return found | amounts | {amount.replace(",", "") for amount in amounts}
+
+
 def find_lost_identifiers(needed: Iterable[str], text: str) -> tuple[str, ...]:
     """Return those of ``needed`` that do not stand whole in ``text``, each once, in the order needed."""
-    present = set(find_identifiers(text))
+    present = find_readable_identifiers(text)
     return tuple(dict.fromkeys(item for item in needed if item not in present))
 
 

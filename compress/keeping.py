@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from graphhandoff.compress.fields import Word, join_words
-from graphhandoff.compress.identifiers import find_identifiers
+from graphhandoff.compress.identifiers import find_readable_identifiers
 
 _EXCEPTS = re.compile(r"\W*(?:except(?:ing|ion)?|excluding|without)\W*", re.IGNORECASE)
 _TWO_WORD_EXCEPTIONS = frozenset({("other", "than"), ("apart", "from"), ("but", "not"), ("instead", "of")})
@@ -55,7 +55,7 @@ def keep_with_plan(words: Sequence[Word], keep: Sequence[bool], scores: Sequence
         (*not, never* …) up to three words before a kept identifier in its sentence.
     """
     marks = list(keep)
-    held = [find_identifiers(word.text) for word in words]
+    held = [find_readable_identifiers(word.text) for word in words]
     present = {identifier for kept, identifiers in zip(marks, held, strict=True) if kept for identifier in identifiers}
     n_restored = 0
     for identifier in needed:

@@ -29,6 +29,7 @@ _EXCEPTS = re.compile(
 )
 _STRUNG = re.compile(r"[\s,&/+]*(?:(?:and|or|nor)\s+)?[\s\"']*", re.IGNORECASE)
 _EXCEPTION_REACH = 120
+_PROSE_MARKS = ",.;:!?()\"'“”"
 _LINE_MARKS = " \t-*•–0123456789.()"
 MAX_PAIR_GAP = 300
 _COMMA_OUTSIDE_QUOTES = re.compile(r', (?=(?:[^"\n]*"[^"\n]*")*[^"\n]*$)')
@@ -62,7 +63,7 @@ class ArgumentReader:
                 read = read_call(call, self.tools)
             except (CompactSyntaxError, GraphError, ContractError, ValueError):
                 continue
-            if self._has_its_shapes(read):
+            if not self._holds_marks_of_prose(read):
                 return read
         words = line[len(mention.tool.name) :].split()
         arrays = [parameter for parameter in mention.tool.parameters if parameter.type == "array"]
@@ -75,15 +76,16 @@ class ArgumentReader:
                 return None
         return ToolCall(name=mention.tool.name, arguments=dict(values))
 
-    def _has_its_shapes(self, call: ToolCall) -> bool:
-        """Tell whether the values look as published: ``#W0000000,`` is an id with the comma of the prose around it."""
-        patterns = ((self.shapes[call.name, name].pattern, value) for name, value in call.arguments.items())
-        return all(
-            pattern is None or pattern.fullmatch(item) is not None
-            for pattern, value in patterns
-            for item in (value if isinstance(value, list) else [value])
-            if isinstance(item, str)
-        )
+    def _holds_marks_of_prose(self, call: ToolCall) -> bool:
+        """Tell whether a value is one with a mark of the prose around it: ``#W0000000,`` for ``#W0000000``."""
+        for name, value in call.arguments.items():
+            pattern = self.shapes[call.name, name].pattern
+            for item in value if isinstance(value, list) else [value]:
+                if pattern is None or not isinstance(item, str) or pattern.fullmatch(item):
+                    continue
+                if pattern.fullmatch(item.strip(_PROSE_MARKS)):
+                    return True
+        return False
 
     def read_call(self, mention: Mention) -> ToolCall | str:
         """Read a call's arguments from around its mention; a text says what is missing."""

@@ -139,7 +139,7 @@ def find_state_fault(
     for place, fields in meant.items():
         before = catalogue.rows[place[0]][place[1]]
         after = seen.get(place, before)
-        for field in {*before, *after} | set(fields):
+        for field in sorted({*before, *after, *fields}, reverse=True):  # the status first
             value = fields.get(field, before.get(field))
             if value is not ... and after.get(field) != value:
                 return f"{place[0]} {place[1]}: {field} is {after.get(field)!r}, meant {value!r}"

@@ -17,9 +17,14 @@ from pydantic import JsonValue
 
 from graphhandoff.compress.fields import split_words
 from graphhandoff.compress.graph import Call, HandoffGraph
+from graphhandoff.compress.keeping import join_lines
+from graphhandoff.compress.literal import read_message
 from graphhandoff.compress.literal_arguments import MAX_PAIR_GAP
 from graphhandoff.compress.literal_layout import Layout, Unit
 from graphhandoff.compress.literal_text import TELLS
+from graphhandoff.compress.protocol import Delegation, ToolCall
+from graphhandoff.data.environment import load_environment
+from graphhandoff.data.retail import load_tools
 
 _VERBS = {
     "cancel": r"cancel(?!led|lation)\w*|call off|cancellation",
@@ -71,6 +76,28 @@ def label_words(prose: str, graph: HandoffGraph) -> list[bool]:
     for text in graph.iter_texts("postcondition"):
         aligner.align_fact(text.partition(" ")[2])
     return aligner.labels()
+
+
+def gives_the_plan(delegation: Delegation, keep: Sequence[bool]) -> bool:
+    """Tell whether the kept words alone, read literally, do what the graph does and say what it tells.
+
+    Args:
+        delegation: with a graph.
+        keep: one mark a word, as :func:`label_words` gives them.
+    """
+    assert delegation.graph is not None
+    lines = [split_words(line) for line in delegation.prose.split("\n")]
+    reading = read_message(join_lines(lines, keep), load_tools())
+    calls = [
+        ToolCall(name=call.node.tool, arguments={argument.name: argument.value for argument in call.arguments})
+        for call in delegation.graph.iter_calls()
+    ]
+    environment = load_environment()
+    said = reading.said.lower().replace(",", "")
+    told = (text.partition(" ")[2].lower() for text in delegation.graph.iter_texts("postcondition"))
+    return all(fact in said for fact in told) and (
+        environment.run(reading.calls).changes == environment.run(calls).changes
+    )
 
 
 class _Aligner:

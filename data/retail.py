@@ -22,7 +22,9 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec
+from graphhandoff.compress.wire import Signatures
 
 EXPECTED_HASHES: Mapping[str, str] = {
     "tasks.json": "b8bfb7a5bf636d263b34bde94283a09e4380c816770bd29e21f067f98f21358c",
@@ -162,6 +164,12 @@ def load_tools() -> tuple[ToolSpec, ...]:
     from inspect_evals.tau2.retail.tools import all_retail_tools
 
     return tuple(_tool_spec(ToolDef(build_tool())) for build_tool in all_retail_tools)
+
+
+@lru_cache(maxsize=1)
+def load_signatures() -> Signatures:
+    """Return the parameter names of every tool in published order, as the compact wire wants them; cached."""
+    return signatures_of(load_tools())
 
 
 def load_split(path_or_name: str | Path) -> Split:

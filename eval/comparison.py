@@ -16,7 +16,7 @@ from graphhandoff.compress.literal import read_message
 from graphhandoff.compress.protocol import CheckpointMissingError, Message, Protocol, ToolSpec
 from graphhandoff.compress.tokens import DEFAULT_TOKENIZER, count_tokens
 from graphhandoff.configs.provenance import collect_provenance
-from graphhandoff.configs.run_directory import RunDirectory
+from graphhandoff.configs.run_directory import RunDirectory, RunDirectoryError
 from graphhandoff.configs.wandb import WandbConfig
 from graphhandoff.data.delegations import load_delegations
 from graphhandoff.data.environment import RetailEnvironment, load_environment
@@ -58,6 +58,10 @@ class CompareConfig(BaseModel):
         return self.model_dump(mode="json", exclude={"name", "runs_directory", "wandb"})
 
 
+class OtherWeightsError(RunDirectoryError):
+    """Recorded messages were written with other weights than the protocol has now."""
+
+
 Progress = Callable[[str, int, int], None]
 """Called with the row, how many of its trials are done, and how many are planned."""
 
@@ -93,6 +97,7 @@ def compare(config: CompareConfig, progress: Progress | None = None) -> tuple[Co
             if settings is not None:
                 try:
                     protocol = build_protocol(row, settings, config.tokenizer, split)
+                    _check_weights(row, protocol, [m for (name, _), m in messages.items() if name == row], path)
                     missing = [d for d in delegations if (row, d.task_id) not in messages]
                     for message in protocol.encode(missing):
                         messages[row, message.task_id] = message
@@ -119,6 +124,19 @@ def compare(config: CompareConfig, progress: Progress | None = None) -> tuple[Co
 
         run.notices.extend(log_comparison(config, table, run.path))
     return table, run
+
+
+def _check_weights(row: str, protocol: Protocol, recorded: Sequence[Message], path: Path) -> None:
+    """Refuse to go on with messages that other weights wrote, though the configuration names the same place."""
+    now = protocol.fingerprint
+    for message in recorded:
+        weights, commit = message.details.get("weights_sha256"), message.details.get("commit")
+        then = f"sha256:{weights}" if weights else f"commit:{commit}" if commit else None
+        if now is not None and then is not None and now != then:
+            raise OtherWeightsError(
+                f"{path} holds messages of {row} written with the weights {then}, which are now {now}. Resume with the "
+                "weights of then, or choose another name with --set name=…"
+            )
 
 
 def write_floor(task: Task) -> str:

@@ -13,7 +13,7 @@ from graphhandoff.data.delegations import load_delegations
 from graphhandoff.data.environment import load_environment
 from graphhandoff.data.retail import SplitNotFoundError, load_tasks, load_tools
 from graphhandoff.eval import comparison
-from graphhandoff.eval.comparison import CompareConfig, compare, run_trial
+from graphhandoff.eval.comparison import CompareConfig, OtherWeightsError, compare, run_trial
 from graphhandoff.eval.report import ComparisonTable
 from graphhandoff.eval.score import Row, Trial
 
@@ -161,3 +161,27 @@ def _pinned() -> set[str]:
     from graphhandoff.data.retail import load_split
 
     return set(load_split("retail_pinned_50").task_ids)
+
+
+def test_messages_of_other_weights_under_the_same_path_are_not_gone_on_with(tmp_path: Path) -> None:
+    from tests.tiny_models import save_token_classifier
+
+    model = save_token_classifier(tmp_path / "model", seed=0)
+    config = configure(
+        tmp_path / "runs", "name=weights", "protocols.tfidf=", "protocols.predictive_delta=", "protocols.routed_ngh=",
+        f"protocols.llmlingua2={{model: '{model}'}}", "split=" + str(_one_task(tmp_path)),
+    )  # fmt: skip
+    compare(config)
+    save_token_classifier(model, seed=1)
+    with pytest.raises(
+        OtherWeightsError, match=r"messages of llmlingua2 written with the weights sha256:.* choose anoth"
+    ):
+        compare(config)
+    save_token_classifier(model, seed=0)
+    compare(config)
+
+
+def _one_task(folder: Path) -> Path:
+    path = folder / "one.yaml"
+    path.write_text("name: one\ntask_ids: ['9']\n")
+    return path

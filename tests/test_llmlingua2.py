@@ -181,7 +181,7 @@ def test_where_the_classifier_keeps_nothing_the_prose_is_sent_and_the_message_sa
     for name in ("classifier.weight", "classifier.bias"):
         weights[name].zero_()
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    message = encode(LLMLingua2(model=str(folder)), FILLER)
+    message = encode(LLMLingua2(model=str(folder), threshold=0.5), FILLER)
     assert (message.text, message.route) == (FILLER, "natural_language")
     assert message.fallback == "the classifier kept no word"
     assert message.details["rate_achieved"] == 0.0
@@ -256,6 +256,10 @@ def test_a_model_that_the_library_would_misuse_is_refused_by_name(
 def test_settings_that_cannot_work_are_refused_before_anything_loads() -> None:
     with pytest.raises(ValueError, match="rate must be over 0 and at most 1, got 0"):
         LLMLingua2(rate=0.0)
+    with pytest.raises(ValueError, match="threshold must be between 0 and 1, got 1"):
+        LLMLingua2(threshold=1.0)
+    with pytest.raises(ValueError, match=r"give a rate or a threshold, got rate 0\.3 and threshold 0\.3"):
+        LLMLingua2(rate=0.3, threshold=0.3)
     with pytest.raises(ValueError, match="unknown device 'gpu'; allowed: cpu, mps, cuda"):
         LLMLingua2(device="gpu")
 

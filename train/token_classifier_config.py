@@ -17,16 +17,19 @@ class _Config(BaseModel):
 class PairDataConfig(_Config):
     """Where the pairs come from.
 
-    ``path`` is a file of pairs (see ``read_pairs``); without one they are made: ``n_examples`` synthetic ones with
-    ``seed``, of which ``validation_share`` are only measured on, and the hand-written training delegations if
-    ``hand_written``.
+    ``path`` is a file of pairs (see ``read_pairs``). Without one they are made: from the first ``n_examples`` synthetic
+    delegations of ``seed`` those whose words to keep still give the whole plan to the literal reader, and the
+    hand-written training delegations, each ``hand_written_repeats`` times. Measured is on the hand-written validation
+    delegations, which share a customer with a pinned task and are never learnt from. ``split`` names the pinned tasks,
+    whose customers are left out; ``n_workers`` processes make the pairs, with the same result for any number.
     """
 
     seed: int
     path: str | None = None
-    n_examples: int = Field(default=4000, ge=1)
-    validation_share: float = Field(default=0.1, gt=0, lt=1)
-    hand_written: bool = True
+    n_examples: int = Field(default=9000, ge=1)
+    hand_written_repeats: int = Field(default=8, ge=0)
+    split: str = "retail_pinned_50"
+    n_workers: int = Field(default=2, ge=1)
 
 
 class OptimisationConfig(_Config):
@@ -78,4 +81,6 @@ class TokenClassifierConfig(_Config):
 
     def resolved(self) -> dict[str, Any]:
         """Return what decides the weights and figures: everything but where they lie and who is told."""
-        return self.model_dump(mode="json", exclude={"name", "runs_directory", "wandb"})
+        kept = self.model_dump(mode="json", exclude={"name", "runs_directory", "wandb"})
+        kept["data"].pop("n_workers")
+        return kept
