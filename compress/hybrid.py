@@ -57,7 +57,7 @@ class Hybrid(LLMLingua2):
         """Choose words of the rest; an identifier that a field line holds is neither needed nor kept again."""
         known = find_readable_identifiers(told)
         needed = [identifier for identifier in delegation.iter_plan_identifiers() if identifier not in known]
-        kept = self._choose(words, needed)
+        kept = self._choose(words, needed, delegation.iter_told())
         held = [find_readable_identifiers(word.text) for word in words]
         keep = [
             mark and not (identifiers and known.issuperset(identifiers))

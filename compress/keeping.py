@@ -7,17 +7,22 @@ likeliest to need it. Where no plan is known, every identifier of the text stays
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from graphhandoff.compress.fields import Word, join_words
 from graphhandoff.compress.identifiers import find_readable_identifiers
+from graphhandoff.compress.literal_text import TELLS
 
 _EXCEPTS = re.compile(r"\W*(?:except(?:ing|ion)?|excluding|without)\W*", re.IGNORECASE)
 _TWO_WORD_EXCEPTIONS = frozenset({("other", "than"), ("apart", "from"), ("but", "not"), ("instead", "of")})
 _AFTER_EXCEPTION = 3
 _DENIES = re.compile(r"\W*(?:not|never|no|nor|neither|cannot|without|except|excluding|\w+n['’]t)\W*", re.IGNORECASE)
 _DENIAL_REACH = 3
+_JOINS = re.compile(r"\W*(?:->|→|=>|to|for|into|by|with|becomes?|replaced|new_item_ids|item_ids)\W*", re.IGNORECASE)
+_JOIN_REACH = 12
+_TELL_REACH = 40
 _SENTENCE_END = re.compile(r"([.!?]|:)[\"'”’)\]]*$")
 _EDGE = re.compile(r"^\W+|\W+$")
 
@@ -41,39 +46,101 @@ def exceptions(words: Sequence[Word]) -> list[bool]:
     return marks
 
 
-def keep_with_plan(words: Sequence[Word], keep: Sequence[bool], scores: Sequence[float], needed: Iterable[str]) -> Kept:
+def keep_with_plan(
+    words: Sequence[Word],
+    keep: Sequence[bool],
+    scores: Sequence[float],
+    needed: Iterable[str],
+    told: Iterable[str] = (),
+) -> Kept:
     """Put back what the classifier dropped and the plan needs.
 
     Args:
         words: of the prose.
         keep: what the classifier keeps, one mark a word.
-        scores: how much it wanted each word, any scale; decides between places of one identifier.
+        scores: how much it wanted each word, any scale up to 1; decides between places of one identifier.
         needed: the plan's identifiers.
+        told: strings that the customer must be told.
 
     Returns:
-        Marks under which every needed identifier that the words hold is kept once at least, as is a denying word
-        (*not, never* …) up to three words before a kept identifier in its sentence.
+        Marks under which every needed identifier that the words hold is kept once at least, every string to tell with
+        the words that order to tell it, and beside kept identifiers the words that deny (*not, never* …) or pair them
+        (*for, to, ->* …).
     """
+    text = _Text(words)
     marks = list(keep)
     held = [find_readable_identifiers(word.text) for word in words]
     present = {identifier for kept, identifiers in zip(marks, held, strict=True) if kept for identifier in identifiers}
     n_restored = 0
+    for value in told:
+        places = text.find(value)
+        if places:
+            place = max(places, key=lambda at: (text.orders_to_tell(at) is not None, scores[at[0]]))
+            n_restored += not all(marks[i] for i in place)
+            for i in (*place, *(text.orders_to_tell(place) or ())):
+                marks[i] = True
+                present.update(held[i])
     for identifier in needed:
         if identifier not in present:
-            places = [i for i, identifiers in enumerate(held) if identifier in identifiers]
-            if places:
-                best = max(places, key=lambda i: scores[i])
+            holding = [i for i, identifiers in enumerate(held) if identifier in identifiers]
+            if holding:
+                best = max(holding, key=lambda i: scores[i])
                 marks[best] = True
                 present.update(held[best])
                 n_restored += 1
-    for i, identifiers in enumerate(held):
-        if marks[i] and identifiers:
+    _keep_between(words, marks, [bool(identifiers) for identifiers in held])
+    return Kept(marks, n_restored)
+
+
+def _keep_between(words: Sequence[Word], marks: list[bool], holds: Sequence[bool]) -> None:
+    """Keep denying words just before kept identifiers, and joining words between two of one sentence."""
+    last: int | None = None
+    for i, word in enumerate(words):
+        if marks[i] and holds[i]:
             for j in range(i - 1, max(-1, i - 1 - _DENIAL_REACH), -1):
                 if _SENTENCE_END.search(words[j].text):
                     break
                 if _DENIES.fullmatch(words[j].text):
                     marks[j] = True
-    return Kept(marks, n_restored)
+            if last is not None and i - last <= _JOIN_REACH:
+                for j in range(last + 1, i):
+                    if _JOINS.fullmatch(words[j].text):
+                        marks[j] = True
+            last = i
+        if _SENTENCE_END.search(word.text):
+            last = None
+
+
+class _Text:
+    """The words as one text, to find strings and orders to tell in."""
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self._starts: list[int] = []
+        at = 0
+        for word in words:
+            self._starts.append(at)
+            at += len(word.text) + 1
+        self.text = " ".join(word.text for word in words)
+        self._tells = [self._words(*found.span()) for found in TELLS.finditer(self.text)]
+        self._ends = [i for i, word in enumerate(words) if _SENTENCE_END.search(word.text)]
+
+    def _words(self, start: int, end: int) -> list[int]:
+        return list(range(bisect_right(self._starts, start) - 1, bisect_right(self._starts, end - 1)))
+
+    def find(self, value: str) -> list[list[int]]:
+        """Return the words of every place where a string stands whole."""
+        if not value:
+            return []
+        pattern = re.compile(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", re.IGNORECASE)
+        found = [self._words(*match.span()) for match in pattern.finditer(self.text)]
+        return found or [self._words(*m.span()) for m in re.finditer(re.escape(value), self.text, re.IGNORECASE)]
+
+    def orders_to_tell(self, place: Sequence[int]) -> list[int] | None:
+        """Return the words that order to tell what stands at a place: of its sentence, or of one shortly before."""
+        k = bisect_left(self._ends, place[0])
+        end = self._ends[k] if k < len(self._ends) else len(self._starts)
+        within = [words for words in self._tells if place[0] - _TELL_REACH <= words[0] <= end]
+        return max(within, key=lambda words: -abs(words[0] - place[0])) if within else None
 
 
 def join_sentences(line: Sequence[Word], marks: Sequence[bool]) -> str:

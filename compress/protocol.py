@@ -91,6 +91,13 @@ class Delegation(_Record):
                 for text in _iter_strings(node.value):
                     yield from find_identifiers(text)
 
+    def iter_told(self) -> Iterator[str]:
+        """Yield what the customer must be told, by the graph's postconditions *tell …*; nothing without a graph."""
+        for text in self.graph.iter_texts("postcondition") if self.graph is not None else ():
+            verb, _, value = text.partition(" ")
+            if verb == "tell" and value:
+                yield value
+
 
 class Draft(_Record):
     """What a protocol proposes to send for one delegation, before it is checked."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from graphhandoff.compress.fields import split_words
@@ -31,8 +31,12 @@ def load_pairs(data: PairDataConfig) -> PairSets:
     if data.path is not None:
         return read_pairs(data.path)
     pinned = load_split(data.split)
-    train = list(make_synthetic_pairs(data))
     written = [build_pair(delegation) for delegation in load_training_delegations(pinned)]
+    asides = list(iter_asides(written))
+    train = [
+        add_noise(pair, asides, data.asides, data.word_noise, random.Random(f"noise:{data.seed}:{i}"))
+        for i, pair in enumerate(make_synthetic_pairs(data))
+    ]
     train.extend(pair for pair in written for _ in range(data.hand_written_repeats))
     # Batches are drawn by the trainer's seed; this one only keeps repeats of one text apart.
     random.Random(data.seed).shuffle(train)
@@ -55,6 +59,44 @@ def make_synthetic_pairs(data: PairDataConfig) -> Iterator[Pair]:
     with ProcessPoolExecutor(data.n_workers, get_context("spawn")) as pool:
         for pairs in pool.map(make, chunks):
             yield from pairs
+
+
+def iter_asides(written: Iterable[Pair]) -> Iterator[tuple[str, ...]]:
+    """Yield the sentences of hand-written pairs of which nothing is kept."""
+    for pair in written:
+        start = 0
+        for end, word in enumerate(pair.words, start=1):
+            if not word.endswith((".", "!", "?")) and end < len(pair.words):
+                continue
+            if end - start > 3 and not any(pair.keep[start:end]):
+                yield pair.words[start:end]
+            start = end
+
+
+def add_noise(
+    pair: Pair, asides: Sequence[tuple[str, ...]], n_asides: float, word_noise: float, rng: random.Random
+) -> Pair:
+    """Bring a synthetic pair nearer to real prose: asides between its sentences, strange words among the dropped ones.
+
+    Args:
+        pair: of a synthetic delegation.
+        asides: sentences that say nothing a graph needs.
+        n_asides: their mean number.
+        word_noise: share of the dropped words that another word of the asides takes the place of.
+        rng: draws everything.
+    """
+    words: list[str] = []
+    keep: list[bool] = []
+    n_sentences = max(1, sum(word.endswith((".", "!", "?")) for word in pair.words))
+    for word, kept in zip(pair.words, pair.keep, strict=True):
+        strange = asides and not kept and word.isalpha() and rng.random() < word_noise
+        words.append(rng.choice(rng.choice(asides)) if strange else word)
+        keep.append(kept)
+        if asides and word.endswith((".", "!", "?")) and rng.random() < n_asides / n_sentences:
+            aside = rng.choice(asides)
+            words.extend(aside)
+            keep.extend([False] * len(aside))
+    return Pair(tuple(words), tuple(keep))
 
 
 def _make_chunk(synthesis: SynthesisConfig, indices: Iterable[int]) -> list[Pair]:

@@ -21,13 +21,17 @@ class PairDataConfig(_Config):
     delegations of ``seed`` those whose words to keep still give the whole plan to the literal reader, and the
     hand-written training delegations, each ``hand_written_repeats`` times. Measured is on the hand-written validation
     delegations, which share a customer with a pinned task and are never learnt from. ``split`` names the pinned tasks,
-    whose customers are left out; ``n_workers`` processes make the pairs, with the same result for any number.
+    whose customers are left out. To bring synthetic prose nearer to real one, ``asides`` (mean number) sentences of
+    hand-written delegations that no graph needs are put into each, and ``word_noise`` of the words to drop are replaced
+    by others. ``n_workers`` processes make the pairs, with the same result for any number.
     """
 
     seed: int
     path: str | None = None
     n_examples: int = Field(default=9000, ge=1)
     hand_written_repeats: int = Field(default=8, ge=0)
+    asides: float = Field(default=4.0, ge=0)
+    word_noise: float = Field(default=0.1, ge=0, le=1)
     split: str = "retail_pinned_50"
     n_workers: int = Field(default=2, ge=1)
 
