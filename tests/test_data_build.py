@@ -136,6 +136,7 @@ def test_shards_of_other_code_are_made_again_with_a_notice(built: Path, tmp_path
     config = configure(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         build(config, {"commit": "older"}, run_shards=stop_after(2))
+    (config.folder / "data" / "test-00007.parquet").write_text("what the older code made")
     again = build(config, MADE_BY)
     assert again.n_resumed == 0
     assert "commit: 'older' -> 'abc'" in again.notices[0]
