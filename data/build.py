@@ -80,6 +80,7 @@ def build(
     with _open(folder):
         if (folder / MANIFEST).is_file():
             _check_same(read_manifest(folder).config, config, folder)
+            shutil.rmtree(folder / BUILD_FOLDER, ignore_errors=True)  # if the kill came after the manifest
             return Built(folder, read_manifest(folder), len(shards), ("the set is finished; nothing was built",))
         notices = _begin(folder, config, provenance)
         records = {shard.name: record for shard in shards if (record := read_finished_shard(shard, folder))}
@@ -146,6 +147,8 @@ def _finish(
     folder: Path, config: DataConfig, records: Sequence[ShardRecord], provenance: Mapping[str, Any]
 ) -> Manifest:
     files = [file for record in records for file in record.files]
+    for stale in {*folder.glob("data/*")} - {folder / file.path for file in files}:
+        stale.unlink()  # of a start by other code; the card's patterns would find it
     repeats = _count_repeats(folder, records, files)
     rows: Counter[SplitName | None] = Counter()
     sources: Counter[str] = Counter()

@@ -44,11 +44,11 @@ def run_on_ray(config: DataConfig, shards: Sequence[Shard], address: str | None 
         ray.init(address=address, include_dashboard=False if address is None else None, log_to_driver=False)
     try:
         ray.data.DataContext.get_current().enable_progress_bars = False
-        stream, folder = config.synthesis, config.folder.absolute()
+        recipe, folder = config.recipe, config.folder.absolute()
 
         def make(row: dict[str, Any]) -> dict[str, str]:
             shard = Shard(row["name"], row["start"], row["stop"])
-            return {"record": write_shard(stream, shard, folder).model_dump_json()}
+            return {"record": write_shard(recipe, shard, folder).model_dump_json()}
 
         jobs = ray.data.from_items([shard._asdict() for shard in shards], override_num_blocks=len(shards))
         for row in jobs.map(make).iter_rows():

@@ -8,7 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from graphhandoff.data.shards import HAND_WRITTEN, Shard
+from graphhandoff.data.rewrite import ProseConfig
+from graphhandoff.data.shards import HAND_WRITTEN, Recipe, Shard
 from graphhandoff.data.synthesize import SynthesisConfig
 
 
@@ -23,6 +24,7 @@ class DataConfig(BaseModel):
         shard_size: examples that are made, and after a kill made again, together.
         n_workers: processes; 1 makes everything in this one.
         synthesis: what the problems look like; ``seed`` and ``split`` are taken from above.
+        prose: who tells them.
         push_to_hub: a repository name (``somebody/retail``) to upload the finished set to.
         private: of a repository that is created for it.
     """
@@ -38,6 +40,7 @@ class DataConfig(BaseModel):
     n_workers: int = Field(default=1, ge=1)
     output_directory: str = "runs/data"
     synthesis: SynthesisConfig
+    prose: ProseConfig = ProseConfig()
     push_to_hub: str | None = None
     private: bool = True
 
@@ -59,6 +62,11 @@ class DataConfig(BaseModel):
     def folder(self) -> Path:
         """Where the set is written."""
         return Path(self.output_directory, self.name)
+
+    @property
+    def recipe(self) -> Recipe:
+        """What the examples are made by."""
+        return Recipe(self.synthesis, self.prose)
 
     def resolved(self) -> dict[str, Any]:
         """Return what decides the content: everything but where it is made and who is sent it."""

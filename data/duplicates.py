@@ -42,12 +42,12 @@ def digest_text(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
-def find_repeats(digests: NDArray[np.uint64], splits: NDArray[np.uint8]) -> Repeats:
+def find_repeats(digests: NDArray[np.uint64], splits: NDArray[Any]) -> Repeats:
     """Find equal digests.
 
     Args:
         digests: one a row.
-        splits: the split of each row, as a number.
+        splits: the split of each row, as a number; another number for every row finds all repeats.
 
     Returns:
         By split, how many rows another row of the same split stands before with the same digest; and one pair of

@@ -68,6 +68,7 @@ class Example(BaseModel):
     kinds: tuple[Kind, ...] = Field(strict=False)
     task_text: str
     prose: str
+    prose_by: str
     graph: HandoffGraph
     facts: tuple[str, ...] = Field(strict=False)
     outcomes: tuple[Outcome, ...] = Field(strict=False)
@@ -109,13 +110,14 @@ def split_of(user_id: str, validation: frozenset[str]) -> SplitName:
     return "test" if hashlib.sha256(user_id.encode()).digest()[0] * 100 < TEST_PERCENT * 256 else "train"
 
 
-def build_example(problem: Problem, prose: Prose, pinned: Split) -> Example:
+def build_example(problem: Problem, prose: Prose, pinned: Split, prose_by: str = "grammar") -> Example:
     """Execute a problem's plan, label it, and put its prose beside it.
 
     Args:
         problem: a synthetic problem.
         prose: how an orchestrator tells it and how the customer does.
         pinned: the tasks that are measured.
+        prose_by: who wrote the prose.
 
     Raises:
         PinnedCustomerError: the problem is about a customer of theirs.
@@ -136,6 +138,7 @@ def build_example(problem: Problem, prose: Prose, pinned: Split) -> Example:
         kinds=tuple(step.kind for step in problem.steps),
         task_text=prose.task_text,
         prose=prose.text,
+        prose_by=prose_by,
         graph=build_plan_graph(problem.calls, facts, customer, _signatures()),
         facts=facts,
         outcomes=outcomes,
@@ -160,6 +163,7 @@ def _build_hand_written(delegation: Delegation, task: Task, pinned: Split) -> Ex
         kinds=tuple(KIND_OF_TOOL[call.name] for call in task.actions if call.name in KIND_OF_TOOL),
         task_text=delegation.task_text,
         prose=delegation.prose,
+        prose_by="hand_written",
         graph=delegation.graph,
         facts=task.facts,
         outcomes=outcomes,
@@ -192,6 +196,7 @@ COLUMNS: Mapping[str, Column] = {
     "kinds": Column(["string"], "What is done, one word a step, in order; empty if only something is asked."),
     "task_text": Column("string", "What the customer says: all that a router may look at."),
     "prose": Column("string", "The delegation in natural language: what a compressor reads."),
+    "prose_by": Column("string", "Who told it so: grammar, hand_written, or the name of a language model."),
     "graph": Column("string", "The delegation as a graph, on the JSON wire, in normal form: what a compressor writes."),
     "graph_compact": Column("string", "The same graph on the compact wire, with the retail tools' signatures."),
     "facts": Column(["string"], "Strings that the customer must be told."),
@@ -232,6 +237,7 @@ def to_row(example: Example) -> dict[str, Any]:
         "kinds": list(example.kinds),
         "task_text": example.task_text,
         "prose": example.prose,
+        "prose_by": example.prose_by,
         "graph": write(example.graph, "json"),
         "graph_compact": write(example.graph, "compact", _signatures()),
         "facts": list(example.facts),

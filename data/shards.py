@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +33,8 @@ from graphhandoff.data.manifest import FileRecord
 from graphhandoff.data.parquet_files import ROWS_A_GROUP
 from graphhandoff.data.prose import write_prose
 from graphhandoff.data.retail import load_split
-from graphhandoff.data.synthesize import SynthesisConfig, synthesize
+from graphhandoff.data.rewrite import ProseConfig, rewrite
+from graphhandoff.data.synthesize import SynthesisConfig, iter_problems
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,27 +73,40 @@ class RowKeys(NamedTuple):
     row: NDArray[np.uint32]
 
 
-def iter_examples(config: SynthesisConfig, shard: Shard) -> Iterator[Example]:
+class Recipe(NamedTuple):
+    """What the examples are made by: the stream of problems, and who tells them."""
+
+    synthesis: SynthesisConfig
+    prose: ProseConfig
+
+
+def iter_examples(recipe: Recipe, shard: Shard) -> Iterator[Example]:
     """Yield the examples of a shard in order.
 
     Raises:
         SynthesisError: the weights ask for what the shop does not have.
+        ModelUnavailableError: the model that should tell them cannot be used.
     """
+    config = recipe.synthesis
     pinned = load_split(config.split)
     if shard.name == HAND_WRITTEN:
         yield from build_hand_written_examples(pinned)
         return
-    for index in range(shard.start, shard.stop):
-        problem = synthesize(config, index)
-        yield build_example(problem, write_prose(problem, config.seed, config.split), pinned)
+    told = ((p, write_prose(p, config.seed, config.split)) for p in iter_problems(config, shard.start, shard.stop))
+    if recipe.prose.model is None:
+        yield from (build_example(problem, prose, pinned) for problem, prose in told)
+        return
+    while group := list(islice(told, recipe.prose.n_at_once)):
+        for (problem, prose), (text, writer) in zip(group, rewrite(group, recipe.prose), strict=True):
+            yield build_example(problem, prose.model_copy(update={"text": text}), pinned, writer)
 
 
-def write_shard(config: SynthesisConfig, shard: Shard, folder: Path) -> ShardRecord:
+def write_shard(recipe: Recipe, shard: Shard, folder: Path) -> ShardRecord:
     """Make a shard and write its files, each whole or not at all; memory does not grow with its size.
 
     Args:
-        config: of the stream.
-        shard: which part of it.
+        recipe: what the examples are made by.
+        shard: which part of the stream.
         folder: of the data set; ``data/`` and ``.build/`` are in it.
 
     Returns:
@@ -99,6 +114,7 @@ def write_shard(config: SynthesisConfig, shard: Shard, folder: Path) -> ShardRec
 
     Raises:
         SynthesisError: the weights ask for what the shop does not have.
+        ModelUnavailableError: the model that should tell them cannot be used.
     """
     import numpy as np
     from datasets.arrow_writer import ArrowWriter
@@ -111,7 +127,7 @@ def write_shard(config: SynthesisConfig, shard: Shard, folder: Path) -> ShardRec
     sources: Counter[str] = Counter()
     with TemporaryDirectory(prefix=f"tmp-{shard.name}-", dir=build) as temporary, _quiet_datasets():
         writers: dict[SplitName, ArrowWriter] = {}
-        for example in iter_examples(config, shard):
+        for example in iter_examples(recipe, shard):
             split = example.split
             if split not in writers:
                 path = str(Path(temporary, f"{split}.arrow"))

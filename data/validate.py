@@ -168,19 +168,17 @@ def _check_rows(folder: Path, files: Iterable[FileRecord], rules: Rules, show: P
             found.append(Violation(rule="file", where=file.path, detail=detail))
         show("rows", len(splits), sum(file.rows for file in files))
     for what, kept in keys.items():
-        split = np.array(splits, dtype=np.uint8)
         # An id may stand once in the whole set; equal content may recur, and is counted, within a split.
-        repeats = find_repeats(np.array(kept, dtype=np.uint64), np.zeros_like(split) if what == "id" else split)
-        if what == "id" and repeats.within:
-            detail = f"{repeats.within[0]} rows repeat the id of another"
-            found.append(Violation(rule="unique ids", where="the set", detail=detail))
+        homes_of = np.arange(len(splits)) if what == "id" else np.array(splits)
+        repeats = find_repeats(np.array(kept, dtype=np.uint64), homes_of)
         for pair in repeats.across:
             first, second = (
                 read_rows(folder / files[places[i] >> 32].path, [places[i] & 0xFFFFFFFF], ["id", "split"])[0]
                 for i in pair
             )
             detail = f"holds the same {what} as {second['id']} ({second['split']})"
-            found.append(Violation(rule="no duplicate across splits", where=first["id"], detail=detail))
+            rule = "unique ids" if what == "id" else "no duplicate across splits"
+            found.append(Violation(rule=rule, where=first["id"], detail=detail))
     return found
 
 

@@ -25,7 +25,7 @@ def run_here(config: DataConfig, shards: Sequence[Shard]) -> Iterator[ShardRecor
     Raises:
         BuildError: a worker process was lost.
     """
-    make = partial(write_shard, config.synthesis, folder=config.folder)
+    make = partial(write_shard, config.recipe, folder=config.folder)
     if config.n_workers == 1 or len(shards) < 2:
         yield from map(make, shards)
         return

@@ -10,13 +10,14 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from graphhandoff.configs.files import digest_file
 from graphhandoff.configs.loader import ConfigError, load_config, validate_config
-from graphhandoff.data import shards, workers
+from graphhandoff.data import rewrite, shards, workers
 from graphhandoff.data.build import OtherSetError, SetBusyError, build
 from graphhandoff.data.build_ray import RayMissingError, run_on_ray
 from graphhandoff.data.data_config import DataConfig
@@ -24,6 +25,8 @@ from graphhandoff.data.duplicates import DuplicateAcrossSplitsError
 from graphhandoff.data.examples import COLUMNS, Example, from_row
 from graphhandoff.data.hub import PushError, push_to_hub
 from graphhandoff.data.manifest import MANIFEST, SetNotFoundError, read_manifest
+from graphhandoff.data.parquet_files import iter_rows
+from graphhandoff.data.rewrite import ModelUnavailableError
 from graphhandoff.data.shards import BUILD_FOLDER, Shard, iter_examples
 from graphhandoff.data.workers import BuildError
 
@@ -123,7 +126,7 @@ def test_a_finished_set_is_left_as_it_is(built: Path) -> None:
 def stop_after(n_shards: int) -> Any:
     def run(config: DataConfig, missing: Any) -> Iterator[Any]:
         for shard in missing[:n_shards]:
-            yield shards.write_shard(config.synthesis, shard, config.folder)
+            yield shards.write_shard(config.recipe, shard, config.folder)
         raise KeyboardInterrupt
 
     return run
@@ -133,6 +136,7 @@ def test_shards_of_other_code_are_made_again_with_a_notice(built: Path, tmp_path
     config = configure(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         build(config, {"commit": "older"}, run_shards=stop_after(2))
+    (config.folder / "data" / "test-00007.parquet").write_text("what the older code made")
     again = build(config, MADE_BY)
     assert again.n_resumed == 0
     assert "commit: 'older' -> 'abc'" in again.notices[0]
@@ -197,6 +201,53 @@ def test_repeats_inside_a_split_are_counted(tmp_path: Path, monkeypatch: pytest.
     manifest = build(configure(tmp_path, hand_written=False, n_examples=16), MADE_BY).manifest
     assert sum(split.duplicate_content for split in manifest.splits.values()) == 1
     assert sum(split.duplicate_prose for split in manifest.splits.values()) == 0
+
+
+class Parrot:
+    """A model that answers with the message it was given, once changed."""
+
+    def __init__(self, change: Callable[[str], str]) -> None:
+        self.change = change
+        self.asked: list[str] = []
+
+    async def generate(self, prompt: str) -> Any:
+        self.asked.append(prompt)
+        message = prompt.split("Answer with the message alone.\n\n")[1].split("\n\nAn earlier attempt")[0]
+        return SimpleNamespace(completion=self.change(message))
+
+
+def test_a_model_may_tell_them_if_it_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def tell(name: str, change: Callable[[str], str]) -> tuple[list[dict[str, Any]], Parrot]:
+        parrot = Parrot(change)
+        monkeypatch.setattr(rewrite, "_load_model", lambda config: parrot)
+        config = configure(
+            tmp_path, name=name, hand_written=False, n_examples=8, prose={"model": "some/model", "n_at_once": 3}
+        )
+        folder = build(config, MADE_BY).folder
+        return [row for path in sorted(folder.glob("data/*")) for row in iter_rows(path)], parrot
+
+    rows, parrot = tell("good", lambda text: f"Dear colleague! {text}")
+    assert {row["prose_by"] for row in rows} == {"some/model"}
+    assert all(row["prose"].startswith("Dear colleague! ") for row in rows)
+    assert len(parrot.asked) == 8
+    for change, fault in (
+        (lambda text: text.replace("_", "-"), "it lacks"),
+        (lambda text: f"{text} See #W0000001.", "it holds #W0000001"),
+    ):
+        rows, parrot = tell(fault.replace(" ", "_").replace("#", ""), change)
+        assert {row["prose_by"] for row in rows} == {"grammar"}
+        assert len(parrot.asked) == 16, "each is asked for twice"
+        assert any(fault in asked for asked in parrot.asked)
+
+
+def test_a_model_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(config: rewrite.ProseConfig) -> None:
+        raise RuntimeError("no key")
+
+    monkeypatch.setattr(rewrite, "_load_model", refuse)
+    config = configure(tmp_path, hand_written=False, prose={"model": "some/model"})
+    with pytest.raises(ModelUnavailableError, match=r"some/model cannot tell delegations \(RuntimeError\): no key"):
+        build(config, MADE_BY)
 
 
 def test_nothing_is_left_in_the_cache_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
