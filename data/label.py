@@ -19,8 +19,9 @@ from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.graph_vocabulary import GraphError
 from graphhandoff.compress.protocol import ToolCall, ToolSpec
+from graphhandoff.data.argument_faults import find_argument_fault
 from graphhandoff.data.context import FIND_CUSTOMER, Context
-from graphhandoff.data.environment import READING_TOOLS, find_argument_fault
+from graphhandoff.data.environment import READING_TOOLS
 from graphhandoff.data.message_log import Step
 from graphhandoff.data.trajectories import Trajectory
 from graphhandoff.data.untrusted import shorten

@@ -22,7 +22,7 @@ def test_every_identifier_of_the_plan_is_put_back_where_the_classifier_liked_it_
     second = [i for i, word in enumerate(words) if "#W2000002" in word.text][1]
     scores[second] = 0.2
     kept = keep_with_plan(words, [False] * len(words), scores, ["#W2000002", "paypal_7"])
-    assert [words[i].text for i, keep in enumerate(kept.keep) if keep] == ["#W2000002,", "paypal_7."]
+    assert [words[i].text for i, keep in enumerate(kept.keep) if keep] == ["#W2000002,", "to", "paypal_7."]
     assert kept.keep[second]
     assert kept.n_restored == 2
 

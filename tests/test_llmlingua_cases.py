@@ -107,9 +107,9 @@ def test_the_rate_is_met_and_recorded(model: Path) -> None:
 
 
 def test_kept_words_are_the_proses_own_in_its_order(model: Path) -> None:
-    words = iter(TEXTS.split())
+    words = iter(word.rstrip(".,") for word in TEXTS.split())  # a sentence keeps its end mark, on its last kept word
     for word in encode(LLMLingua2(model=str(model), rate=0.5), TEXTS).text.split():
-        assert word in words
+        assert word.rstrip(".,") in words
 
 
 def test_loading_and_running_leave_the_callers_random_state_alone(model: Path) -> None:

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from graphhandoff.compress.protocol import ToolParameter
 from graphhandoff.data import retail
-from graphhandoff.data.environment import find_argument_fault
+from graphhandoff.data.argument_faults import find_argument_fault
 
 TASKS = {task.id: task for task in retail.load_tasks()}
 
