@@ -32,6 +32,9 @@ from graphhandoff.data.retail import data_hashes, load_split, load_tasks
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
+LEAST_TEXTS = 10
+"""Generated texts below which their prose is not measured."""
+
 Folder = Annotated[Path, typer.Argument(help="A folder that `data build` wrote.")]
 MOST_VIOLATIONS = 100
 GENERATED = "generated"
@@ -83,7 +86,7 @@ def stats(folder: Folder) -> None:
     out = _output()
     out.print(_splits_table(manifest))
     out.print(_distributions_table(counts))
-    record = {
+    record: dict[str, object] = {
         "counts": {
             label: {name: dict(sorted(counter.items())) for name, counter in count.items()}
             for label, count in counts.items()
@@ -94,6 +97,10 @@ def stats(folder: Folder) -> None:
             if label != GENERATED
         },
     }
+    prose = _measure_prose(folder, manifest)
+    if prose:
+        out.print(_prose_table(prose))
+        record["prose"] = prose
     write_atomically(folder / "stats.json", json.dumps(record, indent=2) + "\n")
     n_generated = manifest.sources.get("synthetic", 0)
     title = f"{manifest.name}: plans of {n_generated:,} generated problems and of the real tau2-retail tasks"
@@ -178,6 +185,49 @@ def _distributions_table(counts: Mapping[str, Counts]) -> Table:
             table.add_row(f"  {value}", *(f"{share:.1f}" for share in shares))
         far = (f"{total_variation(counters[0], counter):.3f}" for counter in counters[1:])
         table.add_row("  total variation distance to generated", "", *far, style="italic", end_section=True)
+    return table
+
+
+def _measure_prose(folder: Path, manifest: Manifest) -> dict[str, dict[str, float]]:
+    """Measure as many generated texts as there are hand-written ones; nothing if the set has fewer than ten."""
+    from graphhandoff.data.prose_measures import (
+        load_hand_written_prose,
+        measure_prose,
+        sample_generated_prose,
+        tell_apart,
+    )
+
+    written = load_hand_written_prose()
+    generated = sample_generated_prose(folder, manifest, len(written), int(manifest.config["seed"]))
+    if len(generated) < LEAST_TEXTS:
+        return {}
+    seed = int(manifest.config["seed"])
+    apart = tell_apart(written, generated, seed)
+    return {
+        GENERATED: {**measure_prose(generated)._asdict(), "told_apart_auc": apart},
+        "hand-written": measure_prose(written)._asdict(),
+    }
+
+
+def _prose_table(prose: Mapping[str, Mapping[str, float]]) -> Table:
+    table = Table(title="Prose beside the hand-written delegations that are not pinned", box=box.SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for label in prose:
+        table.add_column(label, justify="right")
+    rows = {
+        "n_texts": "texts",
+        "mean_words": "words a text",
+        "mean_tokens": "cl100k_base tokens a text",
+        "distinct_words": "different words in the first 5,000",
+        "distinct_pairs": "different pairs of neighbours in them",
+        "repeated_sentences": "sentences that recur, %",
+        "told_apart_auc": "told from hand-written by a classifier, AUC",
+    }
+    for name, label in rows.items():
+        cells = (measures.get(name) for measures in prose.values())
+        scale = 100 if name == "repeated_sentences" else 1
+        digits = 3 if name == "told_apart_auc" else 1 if name.startswith(("mean", "repeated")) else 0
+        table.add_row(label, *("" if cell is None else f"{cell * scale:,.{digits}f}" for cell in cells))
     return table
 
 
