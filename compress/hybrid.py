@@ -43,7 +43,7 @@ class Hybrid(LLMLingua2):
         self.tools = tuple(tools)
 
     def _draft_one(self, delegation: Delegation) -> Draft:
-        extract = _extract_calls(delegation.prose, self.tools)
+        extract = _extract_calls(delegation, self.tools)
         if delegation.graph is None:
             return self._draft_all_fields(delegation.prose, extract)
         lines = [split_words(line) for line in extract.rest.split("\n")]
@@ -56,7 +56,8 @@ class Hybrid(LLMLingua2):
     def _choose_rest(self, words: Sequence[Word], delegation: Delegation, told: str) -> Kept:
         """Choose words of the rest; an identifier that a field line holds is neither needed nor kept again."""
         known = find_readable_identifiers(told)
-        needed = [identifier for identifier in delegation.iter_plan_identifiers() if identifier not in known]
+        plan = delegation.count_plan_identifiers()
+        needed = {identifier: count for identifier, count in plan.items() if identifier not in known}
         kept = self._choose(words, needed, delegation.iter_told())
         held = [find_readable_identifiers(word.text) for word in words]
         keep = [
@@ -86,24 +87,31 @@ class _Extract(NamedTuple):
     rest: str
 
 
-def _extract_calls(prose: str, tools: Sequence[ToolSpec]) -> _Extract:
+def _extract_calls(delegation: Delegation, tools: Sequence[ToolSpec]) -> _Extract:
+    """Read calls from the prose; a sentence is spent if its calls were read and nothing else in it is needed."""
+    prose = delegation.prose
     if not tools:
         return _Extract([], prose)
     calls: list[ToolCall] = []
-    spent: list[tuple[int, int]] = []
+    read_from: set[tuple[int, int]] = set()
     for read in read_mentions(prose, tools):
         if isinstance(read.call, str):
             continue
-        spent.append((read.unit.start, read.unit.end))
+        read_from.add((read.unit.start, read.unit.end))
         if read.as_line or read.call not in calls:
             calls.append(read.call)
+    lines = _write_lines(calls, tools)
+    needed = set(delegation.iter_plan_identifiers()) - find_readable_identifiers("\n".join(lines))
+    told = tuple(delegation.iter_told())
     rest: list[str] = []
     at = 0
-    for start, end in sorted(set(spent)):
-        rest.append(prose[at:start])
-        at = end
+    for start, end in sorted(read_from):
+        sentence = prose[start:end]
+        if needed.isdisjoint(find_readable_identifiers(sentence)) and not any(value in sentence for value in told):
+            rest.append(prose[at:start])
+            at = end
     rest.append(prose[at:])
-    return _Extract(_write_lines(calls, tools), "".join(rest))
+    return _Extract(lines, "".join(rest))
 
 
 def _write_lines(calls: Sequence[ToolCall], tools: Sequence[ToolSpec]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from graphhandoff.compress.fields import Word, join_words
@@ -50,7 +50,7 @@ def keep_with_plan(
     words: Sequence[Word],
     keep: Sequence[bool],
     scores: Sequence[float],
-    needed: Iterable[str],
+    needed: Mapping[str, int],
     told: Iterable[str] = (),
 ) -> Kept:
     """Put back what the classifier dropped and the plan needs.
@@ -59,18 +59,17 @@ def keep_with_plan(
         words: of the prose.
         keep: what the classifier keeps, one mark a word.
         scores: how much it wanted each word, any scale up to 1; decides between places of one identifier.
-        needed: the plan's identifiers.
+        needed: how often the plan needs each identifier at once: a list may hold two equal ones.
         told: strings that the customer must be told.
 
     Returns:
-        Marks under which every needed identifier that the words hold is kept once at least, every string to tell with
-        the words that order to tell it, and beside kept identifiers the words that deny (*not, never* …) or pair them
-        (*for, to, ->* …).
+        Marks under which every needed identifier is kept as often as needed (and as the words hold it), every string
+        to tell with the words that order to tell it, and beside kept identifiers the words that deny (*not, never* …)
+        or pair them (*for, to, ->* …).
     """
     text = _Text(words)
     marks = list(keep)
     held = [find_readable_identifiers(word.text) for word in words]
-    present = {identifier for kept, identifiers in zip(marks, held, strict=True) if kept for identifier in identifiers}
     n_restored = 0
     for value in told:
         places = text.find(value)
@@ -79,15 +78,23 @@ def keep_with_plan(
             n_restored += not all(marks[i] for i in place)
             for i in (*place, *(text.orders_to_tell(place) or ())):
                 marks[i] = True
-                present.update(held[i])
-    for identifier in needed:
-        if identifier not in present:
-            holding = [i for i, identifiers in enumerate(held) if identifier in identifiers]
-            if holding:
-                best = max(holding, key=lambda i: scores[i])
-                marks[best] = True
-                present.update(held[best])
-                n_restored += 1
+    places_of: dict[str, list[int]] = {}
+    for i, identifiers in enumerate(held):
+        for identifier in identifiers:
+            places_of.setdefault(identifier, []).append(i)
+    for identifier, count in needed.items():
+        holding = places_of.get(identifier, [])
+        while sum(marks[i] for i in holding) < min(count, len(holding)):
+            free = [i for i in holding if not marks[i]]
+            kept_already = [i for i in holding if marks[i]]
+            # A second of the same stands beside the first, not where it is talked about again.
+            best = (
+                min(free, key=lambda i: min(abs(i - j) for j in kept_already))
+                if kept_already
+                else max(free, key=lambda i: scores[i])
+            )
+            marks[best] = True
+            n_restored += 1
     _keep_between(words, marks, [bool(identifiers) for identifiers in held])
     return Kept(marks, n_restored)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -86,11 +86,11 @@ class LLMLingua2(Protocol):
     def _draft_one(self, delegation: Delegation) -> Draft:
         lines = [split_words(line) for line in delegation.prose.split("\n")]
         words = [word for line in lines for word in line]
-        plan = dict.fromkeys(delegation.iter_plan_identifiers()) if delegation.graph is not None else None
+        plan = delegation.count_plan_identifiers() if delegation.graph is not None else None
         kept = self._choose(words, plan, delegation.iter_told())
         return self._finish_draft(delegation.prose, join_lines(lines, kept.keep), kept)
 
-    def _choose(self, words: Sequence[Word], needed: Iterable[str] | None, told: Iterable[str]) -> Kept:
+    def _choose(self, words: Sequence[Word], needed: Mapping[str, int] | None, told: Iterable[str]) -> Kept:
         """Choose the words to keep; ``needed`` are the plan's identifiers, ``None`` if there is no plan: all stay."""
         texts = [word.text for word in words]
         if needed is None:

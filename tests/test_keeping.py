@@ -21,23 +21,43 @@ def test_every_identifier_of_the_plan_is_put_back_where_the_classifier_liked_it_
     scores = [0.0] * len(words)
     second = [i for i, word in enumerate(words) if "#W2000002" in word.text][1]
     scores[second] = 0.2
-    kept = keep_with_plan(words, [False] * len(words), scores, ["#W2000002", "paypal_7"])
+    kept = keep_with_plan(words, [False] * len(words), scores, {"#W2000002": 1, "paypal_7": 1})
     assert [words[i].text for i, keep in enumerate(kept.keep) if keep] == ["#W2000002,", "to", "paypal_7."]
     assert kept.keep[second]
     assert kept.n_restored == 2
 
 
+def test_two_equal_ids_of_one_list_both_stay_side_by_side() -> None:
+    words = split_words("The mug 7700000009 broke. Return 7700000009 7700000009 please, that is 7700000009 twice.")
+    scores = [0.0] * len(words)
+    scores[5] = 0.9  # the first after "Return"
+    kept = keep_with_plan(words, [False] * len(words), scores, {"7700000009": 2})
+    assert [i for i, mark in enumerate(kept.keep) if mark] == [5, 6]
+
+
+def test_what_is_to_be_told_stays_with_the_order_to_tell_it() -> None:
+    words = split_words("It costs 54.04 dollars. Once it is done, let her know that the total is 54.04. Bye.")
+    kept = keep_with_plan(words, [False] * len(words), [0.0] * len(words), {"54.04": 1}, ["54.04"])
+    assert join_sentences(words, kept.keep) == "let her know 54.04."
+
+
+def test_words_that_pair_kept_items_stay_between_them() -> None:
+    words = split_words("Exchange 7700000001 (the blue one) for 7700000002 and give thanks for that")
+    kept = keep_with_plan(words, [word.text[:2] == "77" for word in words], [0.0] * len(words), {})
+    assert join_sentences(words, kept.keep) == "7700000001 for 7700000002"
+
+
 def test_an_identifier_that_the_plan_does_not_need_may_go_but_never_loses_its_not() -> None:
     words = split_words(PROSE)
     decoy = [word.text == "#W1000001" for word in words]
-    assert kept_text(keep_with_plan(words, decoy, [0.0] * len(words), []).keep) == "not #W1000001."
-    nothing = keep_with_plan(words, [False] * len(words), [0.0] * len(words), [])
+    assert kept_text(keep_with_plan(words, decoy, [0.0] * len(words), {}).keep) == "not #W1000001."
+    nothing = keep_with_plan(words, [False] * len(words), [0.0] * len(words), {})
     assert not any(nothing.keep)
 
 
 def test_a_denial_belongs_to_its_own_sentence() -> None:
     words = split_words("Say no more. Cancel #W1000001")
-    kept = keep_with_plan(words, [word.text == "#W1000001" for word in words], [0.0] * len(words), [])
+    kept = keep_with_plan(words, [word.text == "#W1000001" for word in words], [0.0] * len(words), {})
     assert join_sentences(words, kept.keep) == "#W1000001"
 
 
@@ -75,7 +95,7 @@ def test_nothing_is_invented_but_end_marks(prose: str, marks: list[bool]) -> Non
 @given(st.lists(st.sampled_from(["#W1000001", "paypal_7", "not", "keep", "7700000009."]), max_size=12))
 def test_needed_identifiers_always_survive(words: list[str]) -> None:
     prose = " ".join(words)
-    needed = dict.fromkeys(find_identifiers(prose))
+    needed = set(find_identifiers(prose))
     split = split_words(prose)
-    kept = keep_with_plan(split, [False] * len(split), [0.0] * len(split), needed)
-    assert set(find_identifiers(join_sentences(split, kept.keep))) == set(needed)
+    kept = keep_with_plan(split, [False] * len(split), [0.0] * len(split), dict.fromkeys(needed, 1))
+    assert set(find_identifiers(join_sentences(split, kept.keep))) == needed
