@@ -260,7 +260,7 @@ class ArgumentReader:
         return pairs if lone else []
 
     def _positional_lists(self, mention: Mention, arrays: Sequence[str]) -> dict[str, list[str]]:
-        """Read ``tool … a, b c, d …``: commas string a list together, a mere space parts it from the next."""
+        """Read ``tool … a, b c, d …``: commas string a list together, a space or bracket parts it from the next."""
         start = self.text.rfind("\n", 0, mention.start) + 1
         if len(arrays) != 2 or not mention.exact or self.text[start : mention.start].strip(_LINE_MARKS):
             return {}
@@ -272,9 +272,10 @@ class ArgumentReader:
         last = None
         for value in found:
             gap = self.text[last.end : value.start] if last else ""
-            if runs and gap.strip(" \t\"'") == ",":
+            closed = "]" in gap  # ["a", "b"], ["c", "d"]
+            if runs and gap.strip(" \t\"'") == "," and not closed:
                 runs[-1].append(value.text)
-            elif not gap.strip(" \t\"'"):
+            elif not gap.strip(" \t\"'[]," if closed else " \t\"'["):
                 runs.append([value.text])
             else:
                 return {}

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphhandoff.compress.literal import read_message
 from graphhandoff.compress.literal_text import read_text
 from graphhandoff.compress.protocol import ToolParameter, ToolSpec
+from graphhandoff.data.retail import load_tools
 from tests.tools import TOOLS
 
 
@@ -212,3 +214,27 @@ def test_long_texts_take_bounded_time(piece: str) -> None:
     start = time.perf_counter()
     read_text(text, TOOLS)
     assert time.perf_counter() - start < 10
+
+
+@pytest.mark.parametrize("between", ['"] ["', '"], ["', "'] ['"])
+def test_two_bracketed_lists_are_old_items_and_new_ones(between: str) -> None:
+    quote = between[0]
+    lists = f"[{quote}7700000001{quote}, {quote}7700000002{between}7700000003{quote}, {quote}7700000004{quote}]"
+    text = f"exchange_delivered_order_items, once: #W1000001, {lists}, paypal_1234567."
+    (call,) = read_message(text, load_tools()).calls
+    assert call.arguments["item_ids"] == ["7700000001", "7700000002"]
+    assert call.arguments["new_item_ids"] == ["7700000003", "7700000004"]
+
+
+def test_marks_of_the_prose_are_no_part_of_an_id_and_sums_have_any_number_of_terms() -> None:
+    text = 'cancel_pending_order #W1000001, "no longer needed".\ncalculate 1.50 + 2.25 - 0.75'
+    cancel, total = read_message(text, load_tools()).calls
+    assert cancel.arguments == {"order_id": "#W1000001", "reason": "no longer needed"}
+    assert total.arguments == {"expression": "1.50 + 2.25 - 0.75"}
+
+
+def test_an_address_may_follow_the_id_that_it_belongs_to() -> None:
+    text = "modify_user_address jo_lee_1234, 4 Elm Street, Suite 2, Denver, CO, USA, 80280."
+    (call,) = read_message(text, load_tools()).calls
+    assert call.arguments["user_id"] == "jo_lee_1234"
+    assert (call.arguments["address1"], call.arguments["zip"]) == ("4 Elm Street", "80280")
