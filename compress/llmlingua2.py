@@ -25,7 +25,7 @@ from graphhandoff.compress.word_scores import score_words
 from graphhandoff.compress.word_windows import Reading, WordReader, pack_words
 
 _LEAST_RATE = 0.01  # the library counts in whole percents, and asks numpy for the 101st percentile at a rate of 0
-DEFAULT_THRESHOLD = 0.3
+DEFAULT_THRESHOLD = 0.5
 """Chosen on the validation delegations, for the classifier that comes with the package."""
 _LIBRARY = threading.Lock()
 
@@ -40,7 +40,7 @@ class LLMLingua2(Protocol):
         revision: of the hub repository.
         rate: share of the words to keep, over 0 and up to 1; protected words count towards it and are never dropped.
         threshold: instead of a rate, the probability over which a word is kept, so that a case with more to do gets
-            a longer message; give one of the two, or neither for a threshold of 0.3.
+            a longer message; give one of the two, or neither for a threshold of 0.5.
         device: ``cpu``, ``cuda`` or ``mps``.
     """
 
