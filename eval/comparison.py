@@ -195,6 +195,25 @@ def run_trial(
         return Trial(**facts, status="errored", error=f"{type(error).__name__}: {error}")
 
 
+def describe_models(messages: Sequence[Message]) -> dict[str, str]:
+    """Say by row which model wrote its messages, with which setting, and how much of the plan was put back by rule."""
+    models: dict[str, str] = {}
+    for row in dict.fromkeys(message.protocol for message in messages):
+        written = [message for message in messages if message.protocol == row and "model" in message.details]
+        if not written:
+            continue
+        details = written[0].details
+        which = details.get("weights_sha256") or details.get("commit") or "unknown"
+        setting = "threshold" if details.get("rate_asked") is None else "rate_asked"
+        restored = [int(str(message.details.get("identifiers_restored", 0))) for message in written]
+        models[row] = (
+            f"{details['model']} ({str(which)[:8]}, {setting.removesuffix('_asked')} {details.get(setting)}; of "
+            f"{sum(m.n_identifiers for m in written) / len(written):.1f} identifiers and facts a message "
+            f"{sum(restored) / len(written):.1f} were put back by rule)"
+        )
+    return models
+
+
 def build_table(
     config: CompareConfig,
     task_ids: Sequence[str],
@@ -224,7 +243,7 @@ def build_table(
         ),
         data=provenance["data"],
         tokenizer=config.tokenizer,
-        models={},
+        models=describe_models(messages),
         split=config.split,
         seeds=config.seeds,
         commit=provenance["commit"],

@@ -23,7 +23,8 @@ _GAP = 3  # what rich puts around and between two columns of this box
 class ComparisonTable(BaseModel):
     """A table and what it was made of; built from records, never edited.
 
-    ``benchmark`` and ``data`` name the source and its hashes, ``models`` the models by role (none on the plan track).
+    ``benchmark`` and ``data`` name the source and its hashes, ``models`` the model that wrote each
+    row's messages, where there is one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -48,7 +49,7 @@ class ComparisonTable(BaseModel):
     def caption(self) -> str:
         """Say in one paragraph what the figures are."""
         family = sum(row.p_holm is not None for row in self.rows)
-        models = ", ".join(f"{role} {model}" for role, model in self.models.items()) or "none (literal executor)"
+        models = "; ".join(["executor none (literal)", *(f"{role} {model}" for role, model in self.models.items())])
         hashes = ", ".join(f"{name} {digest[:8]}" for name, digest in self.data.items())
         return (
             f"{self.track} track, split {self.split}, seeds {', '.join(map(str, self.seeds))}. "

@@ -66,10 +66,21 @@ def test_a_protocol_without_its_checkpoint_names_the_command_that_makes_it(
     protocol: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "x").write_text(HANDOFF)
-    code, out, err = run("encode", "--protocol", protocol, "--file", str(tmp_path / "x"), capsys=capsys)
+    elsewhere = [] if protocol in ("qwen_emitter", "t5_autoencoder") else ["--set", f"model={tmp_path / 'nowhere'}"]
+    code, out, err = run("encode", "--protocol", protocol, "--file", str(tmp_path / "x"), *elsewhere, capsys=capsys)
     assert code == 2
     assert out == ""
     assert "graphhandoff train" in err or "--set" in err
+
+
+@pytest.mark.parametrize("protocol", ["hybrid", "llmlingua2"])
+def test_the_llmlingua_rows_work_out_of_the_box(protocol: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("encode", "--protocol", protocol, "--task", "9", "--json", capsys=capsys)
+    assert code == 0
+    message = Message.model_validate_json(out)
+    assert message.details["model"] == "packaged:llmlingua2_retail_tiny"
+    assert (message.route, message.identifiers_lost, message.fallback) == ("compressed", (), None)
+    assert message.compression > 3
 
 
 @pytest.mark.parametrize(

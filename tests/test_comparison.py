@@ -20,8 +20,6 @@ from graphhandoff.eval.score import Row, Trial
 QUICK = [
     "protocols.qwen_emitter=",
     "protocols.t5_autoencoder=",
-    "protocols.hybrid=",
-    "protocols.llmlingua2=",
     "n_resamples=1000",
 ]
 
@@ -60,6 +58,20 @@ def test_every_row_has_every_trial(finished: tuple[Path, dict[str, Row]]) -> Non
     assert all((row.planned, row.errored) == (50, 0) for row in rows.values())
 
 
+def test_the_llmlingua_rows_lose_no_identifier_at_four_times_fewer_tokens(
+    finished: tuple[Path, dict[str, Row]],
+) -> None:
+    for name in ("hybrid", "llmlingua2"):
+        row = finished[1][name]
+        assert row.identifier_recall == 1.0
+        assert row.compression is not None
+        assert row.compression >= 4.0
+        assert row.n_fallback == 0
+    caption = ComparisonTable.model_validate_json((finished[0] / "table.json").read_text()).caption()
+    assert "llmlingua2 packaged:llmlingua2_retail_tiny (" in caption
+    assert "were put back by rule" in caption
+
+
 def test_doing_nothing_is_a_row(finished: tuple[Path, dict[str, Row]]) -> None:
     floor = finished[1]["do_nothing"]
     assert floor.success_rate == pytest.approx(2 / 50)  # tasks 12 and 65: nothing to write that the tools accept
@@ -90,7 +102,14 @@ def test_the_readme_shows_what_the_command_prints(finished: tuple[Path, dict[str
 def test_a_killed_run_resumes_without_repeating_or_losing_a_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finished: tuple[Path, dict[str, Row]]
 ) -> None:
-    config = configure(tmp_path, "seeds=[0, 1, 2]", "protocols.predictive_delta=", "protocols.tfidf=")
+    config = configure(
+        tmp_path,
+        "seeds=[0, 1, 2]",
+        "protocols.predictive_delta=",
+        "protocols.tfidf=",
+        "protocols.hybrid=",
+        "protocols.llmlingua2=",
+    )
 
     def stop(row: str, done: int, planned: int) -> None:
         if (row, done) == ("routed_ngh", 37):
@@ -169,6 +188,7 @@ def test_messages_of_other_weights_under_the_same_path_are_not_gone_on_with(tmp_
     model = save_token_classifier(tmp_path / "model", seed=0)
     config = configure(
         tmp_path / "runs", "name=weights", "protocols.tfidf=", "protocols.predictive_delta=", "protocols.routed_ngh=",
+        "protocols.hybrid=",
         f"protocols.llmlingua2={{model: '{model}'}}", "split=" + str(_one_task(tmp_path)),
     )  # fmt: skip
     compare(config)

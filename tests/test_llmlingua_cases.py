@@ -127,7 +127,10 @@ def test_loading_and_running_leave_the_callers_random_state_alone(model: Path) -
 
 
 @pytest.mark.parametrize("make", [LLMLingua2, Hybrid])
-def test_a_missing_model_names_what_brings_one(make: Callable[..., Protocol], tmp_path: Path) -> None:
+def test_a_missing_model_names_what_brings_one(
+    make: Callable[..., Protocol], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphhandoff.compress.llmlingua2.find_packaged_checkpoint", lambda: None)
     for name in (None, str(tmp_path / "nowhere"), "microsoft/llmlingua-2-xlm-roberta-large-meetingbank"):
         protocol = make(model=name)
         with pytest.raises(CheckpointMissingError, match=rf"--set protocols\.{protocol.id}\.model="):
