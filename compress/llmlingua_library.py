@@ -101,8 +101,12 @@ def _library_tamed() -> Iterator[Any]:
     """
     import tiktoken
     from llmlingua import prompt_compressor as library
+    from transformers.utils import logging
 
     encoding_for_model, seed_everything = tiktoken.encoding_for_model, library.seed_everything
+    verbosity, showed_bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # it announces every special token that the library adds
+    logging.disable_progress_bar()
     tiktoken.encoding_for_model = lambda _name: _PlainEncoding()  # type: ignore[assignment,return-value]
     library.seed_everything = lambda _seed: None
     try:
@@ -110,3 +114,6 @@ def _library_tamed() -> Iterator[Any]:
     finally:
         tiktoken.encoding_for_model = encoding_for_model
         library.seed_everything = seed_everything
+        logging.set_verbosity(verbosity)
+        if showed_bars:
+            logging.enable_progress_bar()
