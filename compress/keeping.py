@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from graphhandoff.compress.fields import Word, join_words
+from graphhandoff.compress.fields import Word, is_operation, join_words
 from graphhandoff.compress.identifiers import find_readable_identifiers
 from graphhandoff.compress.literal_text import TELLS
 
@@ -20,6 +21,9 @@ _TWO_WORD_EXCEPTIONS = frozenset({("other", "than"), ("apart", "from"), ("but", 
 _AFTER_EXCEPTION = 3
 _DENIES = re.compile(r"\W*(?:not|never|no|nor|neither|cannot|without|except|excluding|\w+n['’]t)\W*", re.IGNORECASE)
 _DENIAL_REACH = 3
+_CLAUSE_REACH = 8
+_CLAUSE_WORDS = frozenset("and but so then because as which who where while".split())
+_CLAUSE_END = re.compile(r"[,;:.!?–—][)\]\"'”’]*$")
 _JOINS = re.compile(r"\W*(?:->|→|=>|to|for|into|by|with|becomes?|replaced|new_item_ids|item_ids)\W*", re.IGNORECASE)
 _JOIN_REACH = 12
 _TELL_REACH = 40
@@ -46,12 +50,23 @@ def exceptions(words: Sequence[Word]) -> list[bool]:
     return marks
 
 
+def denials_before(words: Sequence[Word], at: int) -> Iterator[int]:
+    """Yield the places of denying words (*not, never* …) that stand shortly before a word, in its clause."""
+    for j in range(at - 1, max(-1, at - 1 - _CLAUSE_REACH), -1):
+        text = words[j].text
+        if _CLAUSE_END.search(text) or _EDGE.sub("", text).lower() in _CLAUSE_WORDS:
+            return
+        if _DENIES.fullmatch(text):
+            yield j
+
+
 def keep_with_plan(
     words: Sequence[Word],
     keep: Sequence[bool],
     scores: Sequence[float],
     needed: Iterable[str],
     told: Iterable[str] = (),
+    lists: Iterable[Sequence[Sequence[str]]] = (),
 ) -> Kept:
     """Put back what the classifier dropped and the plan needs.
 
@@ -61,11 +76,13 @@ def keep_with_plan(
         scores: how much it wanted each word, any scale up to 1; decides between places of one identifier.
         needed: the plan's identifiers.
         told: strings that the customer must be told.
+        lists: the lists of identifiers that a call takes, for every call that takes some.
 
     Returns:
-        Marks under which every needed identifier that the words hold is kept once at least, every string to tell with
-        the words that order to tell it, and beside kept identifiers the words that deny (*not, never* …) or pair them
-        (*for, to, ->* …).
+        Marks under which every needed identifier that the words hold is kept once at least, those of a call's lists in
+        the sentences that give them together and as often as the list has them, every string to tell with the words
+        that order to tell it, and before kept identifiers and operation words those that deny (*not, never* …), between
+        kept identifiers those that pair them (*for, to, ->* …).
     """
     text = _Text(words)
     marks = list(keep)
@@ -80,6 +97,11 @@ def keep_with_plan(
             for i in (*place, *(text.orders_to_tell(place) or ())):
                 marks[i] = True
                 present.update(held[i])
+    for group in _together(words, held, scores, lists):
+        n_restored += not all(marks[i] for i in group)
+        for i in group:
+            marks[i] = True
+            present.update(held[i])
     for identifier in needed:
         if identifier not in present:
             holding = [i for i, identifiers in enumerate(held) if identifier in identifiers]
@@ -92,10 +114,46 @@ def keep_with_plan(
     return Kept(marks, n_restored)
 
 
+def _together(
+    words: Sequence[Word], held: Sequence[set[str]], scores: Sequence[float], lists: Iterable[Sequence[Sequence[str]]]
+) -> Iterator[list[int]]:
+    """Yield the places of a call's listed identifiers, sentence by sentence, until each is there as often as listed.
+
+    An item told in passing does not part a pair: the sentences that hold most of the lists go first.
+    """
+    sentences: dict[int, list[int]] = {}
+    number = 0
+    holding: dict[str, set[int]] = {}
+    for i, word in enumerate(words):
+        if held[i]:
+            sentences.setdefault(number, []).append(i)
+            for identifier in held[i]:
+                holding.setdefault(identifier, set()).add(number)
+        number += _SENTENCE_END.search(word.text) is not None
+    for columns in lists:
+        due = Counter(identifier for column in columns for identifier in column)
+        if due.total() < 2:
+            continue
+        places = {
+            k: [i for i in sentences[k] if not due.keys().isdisjoint(held[i])]
+            for k in sorted({k for identifier in due for k in holding.get(identifier, ())})
+        }
+        found = {k: Counter(name for i in at for name in held[i] if name in due) for k, at in places.items()}
+        sides = {k: sum(any(name in counted for name in column) for column in columns) for k, counted in found.items()}
+        liked = {k: max(scores[i] for i in at) for k, at in places.items()}
+        for k in sorted(places, key=lambda k: (-(found[k] & due).total(), -sides[k], -liked[k], k)):
+            if found[k] & due:
+                yield places[k]
+                due -= found[k]
+
+
 def _keep_between(words: Sequence[Word], marks: list[bool], holds: Sequence[bool]) -> None:
-    """Keep denying words just before kept identifiers, and joining words between two of one sentence."""
+    """Keep denying words before kept identifiers and operations, and joining words between two identifiers."""
     last: int | None = None
     for i, word in enumerate(words):
+        if marks[i] and (holds[i] or is_operation(word.text)):
+            for j in denials_before(words, i):
+                marks[j] = True
         if marks[i] and holds[i]:
             for j in range(i - 1, max(-1, i - 1 - _DENIAL_REACH), -1):
                 if _SENTENCE_END.search(words[j].text):

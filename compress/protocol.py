@@ -91,6 +91,17 @@ class Delegation(_Record):
                 for text in _iter_strings(node.value):
                     yield from find_identifiers(text)
 
+    def iter_plan_lists(self) -> Iterator[list[list[str]]]:
+        """Yield, for every call of the graph that takes lists, the identifiers of each list, repeats included."""
+        for call in self.graph.iter_calls() if self.graph is not None else ():
+            lists = [
+                [found for text in _iter_strings(argument.value) for found in find_identifiers(text)]
+                for argument in call.arguments
+                if isinstance(argument.value, list)
+            ]
+            if any(lists):
+                yield lists
+
     def iter_told(self) -> Iterator[str]:
         """Yield what the customer must be told, by the graph's postconditions *tell …*; nothing without a graph."""
         for text in self.graph.iter_texts("postcondition") if self.graph is not None else ():

@@ -41,6 +41,45 @@ def test_a_denial_belongs_to_its_own_sentence() -> None:
     assert join_sentences(words, kept.keep) == "#W1000001"
 
 
+def test_an_operation_never_loses_its_not() -> None:
+    for prose in (
+        "Do not under any circumstances cancel #W1000001 for her.",
+        "She does not want us to return it.",
+        "I never said that you should exchange anything",
+    ):
+        words = split_words(prose)
+        keep = [word.text not in ("not", "never") for word in words]
+        assert all(keep_with_plan(words, keep, [0.0] * len(words), []).keep)
+    words = split_words("I did not wait, so cancel #W1000001 and do not worry")
+    keep = [word.text in ("cancel", "#W1000001") for word in words]
+    assert join_sentences(words, keep_with_plan(words, keep, [0.0] * len(words), []).keep) == "cancel #W1000001"
+
+
+def test_two_equal_items_are_both_kept_in_their_pairs() -> None:
+    old, new = ["7700112233", "7700112233"], ["7700445566", "7700445567"]
+    for prose in (
+        "Exchange 7700112233 for 7700445566 and 7700112233 for 7700445567.",
+        "One 7700112233 becomes 7700445566. The other 7700112233 becomes 7700445567.",
+    ):
+        words = split_words(prose)
+        kept = keep_with_plan(words, [False] * len(words), [0.0] * len(words), [*old, *new], lists=[[old, new]])
+        assert find_identifiers(join_sentences(words, kept.keep)) == [
+            "7700112233",
+            "7700445566",
+            "7700112233",
+            "7700445567",
+        ]
+
+
+def test_items_told_in_passing_do_not_part_the_pairs() -> None:
+    told = "She has 7700000002 and the watch 7700000001."
+    words = split_words(f"{told} Exchange 7700000001 for 7700000003 and 7700000002 for 7700000004.")
+    scores = [1.0 if i < len(split_words(told)) else 0.0 for i in range(len(words))]
+    lists = [[["7700000001", "7700000002"], ["7700000003", "7700000004"]]]
+    kept = keep_with_plan(words, [False] * len(words), scores, [i for pair in lists[0] for i in pair], lists=lists)
+    assert join_sentences(words, kept.keep) == "7700000001 for 7700000003 7700000002 for 7700000004."
+
+
 def test_what_is_excepted_is_marked_with_the_word_that_excepts_it() -> None:
     words = split_words("Return everything *except* the blue tablet, other than that keep quiet about all of this")
     marked = [word.text for word, mark in zip(words, exceptions(words), strict=True) if mark]
