@@ -180,6 +180,7 @@ class _Text:
             at += len(word.text) + 1
         self.text = " ".join(word.text for word in words)
         self._tells = [self._words(*found.span()) for found in TELLS.finditer(self.text)]
+        self._tell_starts = [told[0] for told in self._tells]
         self._ends = [i for i, word in enumerate(words) if _SENTENCE_END.search(word.text)]
 
     def _words(self, start: int, end: int) -> list[int]:
@@ -197,8 +198,9 @@ class _Text:
         """Return the words that order to tell what stands at a place: of its sentence, or of one shortly before."""
         k = bisect_left(self._ends, place[0])
         end = self._ends[k] if k < len(self._ends) else len(self._starts)
-        within = [words for words in self._tells if place[0] - _TELL_REACH <= words[0] <= end]
-        return max(within, key=lambda words: -abs(words[0] - place[0])) if within else None
+        k = bisect_left(self._tell_starts, place[0])
+        nearest = [words for words in self._tells[max(0, k - 1) : k + 1] if place[0] - _TELL_REACH <= words[0] <= end]
+        return min(nearest, key=lambda words: abs(words[0] - place[0])) if nearest else None
 
 
 def join_sentences(line: Sequence[Word], marks: Sequence[bool]) -> str:

@@ -101,7 +101,8 @@ def test_what_the_rest_denies_or_excepts_keeps_its_number(model: Path) -> None:
             edges.append({"src": f"{i}.{name}", "dst": f"{i}", "relation": "targets"})
     prose = (
         "Exchange 7700000009 for 7700000005 in #W0000044 with credit_card_0000007. "
-        "The 7700000007 of #W0000045 goes back, everything except 7700000009, and she does not want #W0000044, credit_card_0000007 is right."
+        "The 7700000007 of #W0000045 goes back, everything except 7700000009, "
+        "and she does not want #W0000044, credit_card_0000007 is right."
     )
     delegation = Delegation(task_id="t", prose=prose, graph=HandoffGraph.build(nodes, edges))
     (message,) = Hybrid(TOOLS, model=str(model), rate=1.0).encode([delegation])

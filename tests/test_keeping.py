@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +100,14 @@ def test_a_colon_at_the_end_of_a_line_goes_on_into_the_list_below() -> None:
     ]
     keep = [word.text[0] in "R7B" for line in lines for word in line]
     assert join_lines(lines, keep) == "Return:\n7700000009\n\nBye."
+
+
+def test_thousands_of_orders_to_tell_take_linear_time() -> None:
+    words = split_words("tell him 5 dollars " * 10_000)
+    start = time.perf_counter()
+    kept = keep_with_plan(words, [False] * len(words), [0.0] * len(words), [], ["5"])
+    assert time.perf_counter() - start < 2
+    assert kept_text(kept.keep, "tell him 5 dollars " * 10_000) == "tell 5"
 
 
 @given(st.text(alphabet="ab #W1234567.,:\n-—not", max_size=200), st.lists(st.booleans(), min_size=200, max_size=200))
