@@ -110,7 +110,7 @@ def sample_generated_prose(folder: Path, manifest: Manifest, n_texts: int, seed:
     rng = random.Random(seed)
     drawn: list[str] = []
     seen = 0
-    for file in manifest.files:
+    for file in manifest.parquet_files():
         for row in iter_rows(folder / file.path, ("source", "prose")):
             if row["source"] != "synthetic":
                 continue

@@ -84,8 +84,9 @@ class Telling:
         others = [order for order in row["orders"] if order not in told]
         status = {order: self.catalogue.rows["orders"][order]["status"] for order in others}
         methods = list(row["payment_methods"])
-        moved = any(step.kind == "modify_user_address" for step in self.problem.steps)
-        address = "" if moved else self.wording.short(self.problem.customer.address)
+        profile = self.problem.customer.address
+        left = any(step.former_address == profile for step in self.problem.steps)  # then it is not called home
+        address = "" if left else self.wording.short(profile)
         return {
             "other": self.rng.choice(others) if others else "",
             "others": self.wording.series([f"{order} ({status[order]})" for order in others])
