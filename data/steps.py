@@ -54,13 +54,19 @@ Meant = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 class StepMaker:
-    """Makes steps for one account; ``None`` wherever the shop offers nothing legal."""
+    """Makes steps for one account; ``None`` wherever the shop offers nothing legal.
 
-    def __init__(self, catalogue: Catalogue, account: Account, rng: random.Random, odds: SynthesisConfig) -> None:
+    ``moves`` says that the profile's address is changed too, so that no order can be sent to it "as it is on file".
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, account: Account, rng: random.Random, odds: SynthesisConfig, moves: bool = False
+    ) -> None:
         self.catalogue = catalogue
         self.account = account
         self.rng = rng
         self.odds = odds
+        self.moves = moves
 
     def make(self, kind: Kind, order: Order | None) -> Step | None:
         """Make one step on an order, or on the account where the kind needs no order.
@@ -185,7 +191,7 @@ class StepMaker:
         profile = self.account.customer.address
         others = [other.address for other in self.account.orders if other.address not in (order.address, profile)]
         address, source = self._new_address(), "new"
-        if drawn < 0.4 and profile != order.address:
+        if drawn < 0.4 and profile != order.address and not self.moves:
             address, source = profile, "profile"
         elif drawn < 0.6 and others:
             address, source = self.rng.choice(others), "other_order"

@@ -162,7 +162,7 @@ class _Sampler:
         return self.rng.choice(fitting) if fitting else None
 
     def _make_steps(self, account: Account, kinds: Sequence[Kind]) -> list[Step] | None:
-        maker = StepMaker(self.catalogue, account, self.rng, self.config)
+        maker = StepMaker(self.catalogue, account, self.rng, self.config, moves="modify_user_address" in kinds)
         pending, delivered = account.having("pending"), account.having("delivered")
         self.rng.shuffle(pending)
         self.rng.shuffle(delivered)

@@ -137,6 +137,13 @@ def test_facts_are_still_true_when_the_plan_is_done(problems: list[Problem]) -> 
     assert told
 
 
+def test_no_order_is_sent_to_a_profile_address_that_changes() -> None:
+    moving = SynthesisConfig(seed=3, kinds={"modify_address": 1.0, "modify_user_address": 1.0}, n_steps=(0, 0, 1))
+    for problem in iter_problems(moving, 0, 200):
+        if any(step.kind == "modify_user_address" for step in problem.steps):
+            assert all(step.address_source != "profile" for step in problem.steps)
+
+
 def test_a_transfer_is_about_an_order_that_is_as_its_summary_says(problems: list[Problem]) -> None:
     for problem in [*problems, *iter_problems(CONFIG, 600, 3000)]:
         for step in (step for step in problem.steps if step.kind == "transfer"):
