@@ -78,7 +78,7 @@ def extract_fields(sentence: str) -> tuple[list[str], list[str]]:
     words = split_words(sentence)
     quoted = _inside_quotes(sentence, words)
     solid = [
-        safe or inside or _is_operation(word.text)
+        safe or inside or is_operation(word.text)
         for word, safe, inside in zip(words, must_stay(words), quoted, strict=True)
     ]
     fields = [
@@ -88,7 +88,8 @@ def extract_fields(sentence: str) -> tuple[list[str], list[str]]:
     return join_words(words, fields).split(), join_words(words, [not field for field in fields]).split()
 
 
-def _is_operation(word: str) -> bool:
+def is_operation(word: str) -> bool:
+    """Tell whether a word is one that orders to act (*cancel, returned, update* …) or a tool's name."""
     bare = _EDGE.sub("", word)
     return bool(_OPERATION.fullmatch(bare) or _TOOL_NAME.fullmatch(bare))
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple
 
 from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.fields import Word, extract_fields, split_words
 from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.identifiers import find_readable_identifiers
-from graphhandoff.compress.keeping import Kept, join_lines
+from graphhandoff.compress.keeping import Kept, denials_before, exceptions, join_lines
 from graphhandoff.compress.literal_text import read_mentions
 from graphhandoff.compress.llmlingua2 import LLMLingua2
 from graphhandoff.compress.protocol import Delegation, Draft, ToolCall, ToolSpec
@@ -54,16 +55,20 @@ class Hybrid(LLMLingua2):
         return self._finish_draft(delegation.prose, text, kept, field_lines=len(extract.lines))
 
     def _choose_rest(self, words: Sequence[Word], delegation: Delegation, told: str) -> Kept:
-        """Choose words of the rest; an identifier that a field line holds is neither needed nor kept again."""
+        """Choose words of the rest; an identifier that a field line holds is neither needed nor kept again.
+
+        Unless it is what the rest denies or excepts: *not #W1* without its number would deny what comes next.
+        """
         known = find_readable_identifiers(told)
-        plan = delegation.count_plan_identifiers()
-        needed = {identifier: count for identifier, count in plan.items() if identifier not in known}
-        kept = self._choose(words, needed, delegation.iter_told())
-        held = [find_readable_identifiers(word.text) for word in words]
-        keep = [
-            mark and not (identifiers and known.issuperset(identifiers))
-            for mark, identifiers in zip(kept.keep, held, strict=True)
-        ]
+        needed = [identifier for identifier in delegation.iter_plan_identifiers() if identifier not in known]
+        lists = [columns for columns in delegation.iter_plan_lists() if not known.issuperset(chain(*columns))]
+        kept = self._choose(words, needed, delegation.iter_told(), lists)
+        excepted = exceptions(words)
+        keep = list(kept.keep)
+        for i, word in enumerate(words):
+            identifiers = find_readable_identifiers(word.text) if keep[i] else set()
+            if identifiers and known.issuperset(identifiers):
+                keep[i] = excepted[i] or any(True for _ in denials_before(words, i))
         return Kept(keep, kept.n_restored)
 
     def _draft_all_fields(self, prose: str, extract: _Extract) -> Draft:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -86,17 +86,23 @@ class LLMLingua2(Protocol):
     def _draft_one(self, delegation: Delegation) -> Draft:
         lines = [split_words(line) for line in delegation.prose.split("\n")]
         words = [word for line in lines for word in line]
-        plan = delegation.count_plan_identifiers() if delegation.graph is not None else None
-        kept = self._choose(words, plan, delegation.iter_told())
+        plan = dict.fromkeys(delegation.iter_plan_identifiers()) if delegation.graph is not None else None
+        kept = self._choose(words, plan, delegation.iter_told(), delegation.iter_plan_lists())
         return self._finish_draft(delegation.prose, join_lines(lines, kept.keep), kept)
 
-    def _choose(self, words: Sequence[Word], needed: Mapping[str, int] | None, told: Iterable[str]) -> Kept:
+    def _choose(
+        self,
+        words: Sequence[Word],
+        needed: Iterable[str] | None,
+        told: Iterable[str],
+        lists: Iterable[Sequence[Sequence[str]]],
+    ) -> Kept:
         """Choose the words to keep; ``needed`` are the plan's identifiers, ``None`` if there is no plan: all stay."""
         texts = [word.text for word in words]
         if needed is None:
             return Kept(self.labeller.keep(texts, self.rate, must_stay(words), self.threshold), 0)
         keep = self.labeller.keep(texts, self.rate, exceptions(words), self.threshold)
-        return keep_with_plan(words, keep, self.labeller.score(texts), needed, told)
+        return keep_with_plan(words, keep, self.labeller.score(texts), needed, told, lists)
 
     def _finish_draft(self, prose: str, text: str, kept: Kept, **details: int) -> Draft:
         """Write the draft with what was asked for and what was achieved; the prose if nothing at all was kept."""

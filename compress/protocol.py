@@ -7,7 +7,6 @@ delegations, the check that identifiers survived, the fall-back to prose when th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -92,20 +91,16 @@ class Delegation(_Record):
                 for text in _iter_strings(node.value):
                     yield from find_identifiers(text)
 
-    def count_plan_identifiers(self) -> dict[str, int]:
-        """Count how often each identifier is needed at once: the most that one argument or one fact holds of it.
-
-        Two equal item ids in one list are both needed; an order id that three calls name is needed once.
-        """
-        if self.graph is None:
-            return dict(Counter(find_identifiers(self.prose)))
-        counts: dict[str, int] = {}
-        texts = [[text] for text in self.graph.iter_texts("postcondition")]
-        values = [list(_iter_strings(node.value)) for node in self.graph.nodes if node.type == "tool_arg"]
-        for strings in (*texts, *values):
-            for identifier, count in Counter(i for text in strings for i in find_identifiers(text)).items():
-                counts[identifier] = max(count, counts.get(identifier, 0))
-        return counts
+    def iter_plan_lists(self) -> Iterator[list[list[str]]]:
+        """Yield, for every call of the graph that takes lists, the identifiers of each list, repeats included."""
+        for call in self.graph.iter_calls() if self.graph is not None else ():
+            lists = [
+                [found for text in _iter_strings(argument.value) for found in find_identifiers(text)]
+                for argument in call.arguments
+                if isinstance(argument.value, list)
+            ]
+            if any(lists):
+                yield lists
 
     def iter_told(self) -> Iterator[str]:
         """Yield what the customer must be told, by the graph's postconditions *tell …*; nothing without a graph."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -116,31 +116,3 @@ class Catalogue:
 def load_catalogue(pinned: str) -> Catalogue:
     """Read the catalogue once per process and split."""
     return Catalogue(pinned)
-
-
-def find_state_fault(
-    catalogue: Catalogue, meant: Mapping[tuple[str, str], Mapping[str, Any]], changes: Sequence[Any]
-) -> str | None:
-    """Compare the rows that an episode changed with what was meant, without the tools' own arithmetic.
-
-    Args:
-        catalogue: for the rows as they were.
-        meant: for every row that may change, its fields with the value meant; ``...`` stands for a consequence that
-            the tools work out (payments, balances). A field that is not named must stay as it was.
-        changes: the episode's row changes.
-
-    Returns:
-        ``None`` if every change was meant and everything meant has come about, else the first difference.
-    """
-    seen: dict[tuple[str, str], Mapping[str, Any]] = {(c.table, c.key): json.loads(c.content) for c in changes}
-    for place in seen:
-        if place not in meant:
-            return f"{place[0]} {place[1]} changed and was not meant to"
-    for place, fields in meant.items():
-        before = catalogue.rows[place[0]][place[1]]
-        after = seen.get(place, before)
-        for field in sorted({*before, *after, *fields}, reverse=True):  # the status first
-            value = fields.get(field, before.get(field))
-            if value is not ... and after.get(field) != value:
-                return f"{place[0]} {place[1]}: {field} is {after.get(field)!r}, meant {value!r}"
-    return None

@@ -19,6 +19,8 @@ _PRODUCT_OF_SWAP = 0.9
 _OTHER_PRODUCT = 0.25
 _RECKONS = 0.2
 _GROUPED = 0.7
+_CHARGED_AT_ONCE = frozenset({"cancel", "modify_items", "modify_payment"})
+"""What changes the balance of a gift card while it is done; returns and exchanges do when the goods are back."""
 
 
 def finish_plan(
@@ -122,7 +124,7 @@ def _facts(
     account: Account, steps: Sequence[Step], catalogue: Catalogue, rng: random.Random, n_facts: int
 ) -> tuple[list[Fact], str | None, list[str], list[str]]:
     """Return facts, the sum that one of them comes from (or none), and the orders and products they are read from."""
-    found = [*_facts_of_steps(steps), *_facts_to_ask(account, catalogue, rng)]
+    found = [*_facts_of_steps(steps), *_facts_to_ask(account, steps, catalogue, rng)]
     rng.shuffle(found)
     facts: list[Fact] = []
     expression = None
@@ -162,22 +164,29 @@ def _facts_of_steps(steps: Sequence[Step]) -> Iterator[_Found]:
             value = _plain(abs(step.amount))
             yield Fact(kind=kind, value=value, about=str(step.order_id)), step.order_id, None, terms  # type: ignore[arg-type]
     refunds = [step.amount for step in steps if step.kind in ("return", "cancel") and step.amount]
-    if len(refunds) > 1:
+    comes_back = any(step.swaps and (step.amount or 0) < 0 for step in steps)
+    if len(refunds) > 1 and not comes_back:  # else they were not all that comes back
         terms = " + ".join(map(_plain, refunds))
         yield Fact(kind="total", value=_plain(sum(refunds)), about="all refunds together"), None, None, terms
 
 
-def _facts_to_ask(account: Account, catalogue: Catalogue, rng: random.Random) -> Iterator[_Found]:
+def _facts_to_ask(
+    account: Account, steps: Sequence[Step], catalogue: Catalogue, rng: random.Random
+) -> Iterator[_Found]:
+    """Yield facts that the records hold and that are still true when the steps are done."""
     order = rng.choice(account.orders)
+    charged = {m for s in steps if s.kind in _CHARGED_AT_ONCE for m in (s.payment, s.former_payment)}
+    repriced = {step.order_id for step in steps if step.kind == "modify_items"}
     if order.tracking:
         yield Fact(kind="tracking", value=order.tracking, about=order.order_id), order.order_id, None, None
-    yield Fact(kind="price", value=_plain(order.paid), about=order.order_id), order.order_id, None, None
+    if order.order_id not in repriced:
+        yield Fact(kind="price", value=_plain(order.paid), about=order.order_id), order.order_id, None, None
     for method, balance in account.payments.items():
-        if balance:
+        if balance and method not in charged:
             yield Fact(kind="balance", value=_plain(balance), about=method), None, None, None
     item = rng.choice(order.items)
     n_available = catalogue.n_variants(item.product_id, True)
-    if n_available >= 3:  # a lone digit would be found in any id
+    if n_available >= 3:  # of one or two nobody asks how many there are
         yield Fact(kind="count", value=str(n_available), about=item.name), None, item.product_id, None
         stock = catalogue.variants(item.product_id, True)
         yield (
@@ -195,7 +204,7 @@ def _facts_to_ask(account: Account, catalogue: Catalogue, rng: random.Random) ->
 
 
 def _decoys(account: Account, steps: Sequence[Step], told_of: set[str], rng: random.Random, mean: float) -> list[Decoy]:
-    """Find identifiers near the case that no call and no fact uses."""
+    """Find identifiers near the case that no write and no fact uses; an order may be among those looked up."""
     touched = {step.order_id for step in steps}
     used = {payment for step in steps for payment in (step.payment, step.first_payment) if payment}
     found: list[Decoy] = []

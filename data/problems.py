@@ -38,6 +38,9 @@ Fallback = Literal["sold_out", "one_item_only", "refund_elsewhere", "card_too_sm
 """Why the first wish gave way to what is done: the variant is sold out; one item cannot be taken out of a pending
 order; a refund cannot go to that method; the gift card does not cover it; the order is past being changed."""
 
+Rule = Literal["options", "cheapest", "dearest"]
+"""How the new item of a swap was found."""
+
 FactKind = Literal[
     "refund", "difference", "total", "tracking", "count", "balance", "price", "cheapest", "dearest", "saving"
 ]
@@ -87,7 +90,7 @@ class Swap(_Record):
 
     old: Item
     new: Item
-    rule: Literal["options", "cheapest", "dearest"]
+    rule: Rule
     first_choice: Item | None = None
 
     @property
@@ -129,7 +132,7 @@ class Fact(_Record):
 
 
 class Decoy(_Record):
-    """An identifier near the case that must not be used, and why it is near."""
+    """An identifier near the case that no write may use, and why it is near."""
 
     kind: Literal["order", "item", "sold_out", "payment"]
     id: str

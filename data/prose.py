@@ -114,9 +114,8 @@ class _Author:
             values = self.telling.of_step(step)
             if step.swaps:
                 extras += [("alternatives", part, self.telling.of_alternatives(step)) for _ in range(3)]
-            extras += [
-                (rule, part, self._spoken(values)) for rule in ("check", "refused", "reason_why") if step.order_id
-            ]
+            rules = ("reason_why",) if step.kind == "transfer" else ("check", "refused", "reason_why")
+            extras += [(rule, part, self._spoken(values)) for rule in rules if step.order_id]
         for part in parts:
             if part.role in ("who", "care"):
                 extras += [(rule, part, account) for rule in ("account", "policy", "small_talk")]
@@ -255,7 +254,7 @@ class _Author:
             yield self._say(f"{step.kind}_after", values)
         elif step.kind == "modify_payment" and self._maybe(0.5):
             yield self._say("payment_after", values)
-        if step.kept and step.kind in ("return", "exchange", "modify_items") and self._maybe(0.45):
+        if values.get("kept") and step.kind in ("return", "exchange", "modify_items") and self._maybe(0.45):
             yield self._say("rest_of_order", self._spoken(values))
         for decoy in self.problem.decoys:
             if decoy.kind in ("item", "sold_out", "payment") and self.telling.decoy_step(decoy) == step:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from types import EllipsisType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
 from graphhandoff.compress.protocol import ToolCall
 from graphhandoff.data.catalogue import Account, Catalogue, Order
-from graphhandoff.data.problems import Address, Fallback, Item, Kind, Step, Swap
+from graphhandoff.data.problems import Address, Fallback, Item, Kind, Rule, Step, Swap
 
 if TYPE_CHECKING:
     from graphhandoff.data.synthesize import SynthesisConfig
@@ -19,36 +18,60 @@ if TYPE_CHECKING:
 REASONS = ("no longer needed", "ordered by mistake")
 _N_RETURNED = (0.45, 0.17, 0.2, 0.18)
 _N_EXCHANGED = (0.82, 0.12, 0.04, 0.02)
-_RULES = (("options", 0.8), ("cheapest", 0.12), ("dearest", 0.08))
-_TRANSFERS = (
-    "The customer insists on a refund of order {order} to a payment method that the policy does not allow.",
-    "The customer wants to undo a cancellation, which the agent cannot do.",
-    "The customer asks to split the payment of order {order} over two methods; the agent cannot do that.",
-    "The customer wants order {order} changed although it is already {status}, and asks for an exception.",
-    "The customer demands compensation for order {order}, which is outside of what the agent may grant.",
-    "The customer wants to remove one item from order {order} and does not accept that this is impossible.",
-    "The customer asks for a product type that order {order} cannot be exchanged for.",
-    "The customer reports a parcel of order {order} that never arrived and wants it investigated.",
-    "The customer wants a price match for order {order}, but the agent cannot help.",
-    "The customer wants to combine two orders into one shipment, which no tool can do.",
+_RULES: tuple[tuple[Rule, float], ...] = (("options", 0.8), ("cheapest", 0.12), ("dearest", 0.08))
+_TRANSFERS = (  # with the statuses that an order must have for it to be true; none if it is about no order
+    (
+        "The customer insists on a refund of order {order} to a payment method that the policy does not allow.",
+        "delivered",
+    ),
+    ("The customer wants to undo a cancellation, which the agent cannot do.", "cancelled"),
+    ("The customer asks to split the payment of order {order} over two methods; the agent cannot do that.", "pending"),
+    (
+        "The customer wants order {order} changed although it is already {status}, and asks for an exception.",
+        "processed delivered cancelled",
+    ),
+    (
+        "The customer demands compensation for order {order}, which is outside of what the agent may grant.",
+        "delivered processed",
+    ),
+    (
+        "The customer wants to remove one item from order {order} and does not accept that this is impossible.",
+        "pending",
+    ),
+    ("The customer asks for a product type that order {order} cannot be exchanged for.", "delivered"),
+    (
+        "The customer reports a parcel of order {order} that never arrived and wants it investigated.",
+        "processed delivered",
+    ),
+    ("The customer wants a price match for order {order}, but the agent cannot help.", "pending processed delivered"),
+    ("The customer wants to combine two orders into one shipment, which no tool can do.", ""),
+    ("The customer wants two accounts merged into one, which no tool can do.", ""),
+    ("The customer wants to complain about the return policy to someone who can change it.", ""),
 )
-
-Meant = Mapping[tuple[str, str], Mapping[str, Any]]
 
 
 class StepMaker:
-    """Makes steps for one account; ``None`` wherever the shop offers nothing legal."""
+    """Makes steps for one account; ``None`` wherever the shop offers nothing legal.
 
-    def __init__(self, catalogue: Catalogue, account: Account, rng: random.Random, odds: SynthesisConfig) -> None:
+    ``moves`` says that the profile's address is changed too, so that no order can be sent to it "as it is on file".
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, account: Account, rng: random.Random, odds: SynthesisConfig, moves: bool = False
+    ) -> None:
         self.catalogue = catalogue
         self.account = account
         self.rng = rng
         self.odds = odds
+        self.moves = moves
 
     def make(self, kind: Kind, order: Order | None) -> Step | None:
-        """Make one step on an order, or on the account where the kind needs no order."""
+        """Make one step on an order, or on the account where the kind needs no order.
+
+        A transfer may be about ``order``, with which nothing else must be done.
+        """
         if kind == "transfer":
-            return self._transfer()
+            return self._transfer(order)
         if kind == "modify_user_address":
             return self._user_address()
         assert order is not None
@@ -143,14 +166,14 @@ class StepMaker:
         )
 
     def _new_variant(self, item: Item) -> Swap | None:
-        stock = [v for v in self.catalogue.variants(item.product_id, True) if v.item_id != item.item_id]
+        available = self.catalogue.variants(item.product_id, True)
+        stock = [v for v in available if v.item_id != item.item_id]
         if not stock:
             return None
         rule = self.rng.choices([name for name, _ in _RULES], [weight for _, weight in _RULES])[0]
-        if rule == "cheapest":
-            return Swap(old=item, new=min(stock, key=lambda v: v.price), rule="cheapest")
-        if rule == "dearest":
-            return Swap(old=item, new=max(stock, key=lambda v: v.price), rule="dearest")
+        best = min(available, key=lambda v: v.price) if rule == "cheapest" else max(available, key=lambda v: v.price)
+        if rule != "options" and best.item_id != item.item_id:  # who has the cheapest cannot ask for it
+            return Swap(old=item, new=best, rule=rule)
         # Customers change one or two options, so near variants are likelier.
         weights = [3.0 ** -(_n_differing(item, variant) - 1) for variant in stock]
         new = self.rng.choices(stock, weights)[0]
@@ -165,7 +188,7 @@ class StepMaker:
         profile = self.account.customer.address
         others = [other.address for other in self.account.orders if other.address not in (order.address, profile)]
         address, source = self._new_address(), "new"
-        if drawn < 0.4 and profile != order.address:
+        if drawn < 0.4 and profile != order.address and not self.moves:
             address, source = profile, "profile"
         elif drawn < 0.6 and others:
             address, source = self.rng.choice(others), "other_order"
@@ -225,15 +248,17 @@ class StepMaker:
             first_payment=self.rng.choice(short) if too_small else None,
         )
 
-    def _transfer(self) -> Step:
-        order = self.rng.choice(self.account.orders)
-        summary = self.rng.choice(_TRANSFERS).format(order=order.order_id, status=order.status)
-        named = order.order_id if order.order_id in summary else None
+    def _transfer(self, order: Order | None) -> Step:
+        status = order.status if order is not None else ""
+        fitting = [text for text, statuses in _TRANSFERS if not statuses or status in statuses.split()]
+        order_id = order.order_id if order is not None else ""
+        summary = self.rng.choice(fitting).format(order=order_id, status=status)
+        named = order if order_id and order_id in summary else None
         return Step(
             kind="transfer",
             call=_call("transfer_to_human_agents", summary=summary),
-            order_id=named,
-            kept=order.items if named else (),
+            order_id=named.order_id if named else None,
+            kept=named.items if named else (),
             reason=summary,
             fallback="too_late" if "already" in summary else None,
         )
@@ -246,61 +271,6 @@ class StepMaker:
             return []
         most = min(len(items), len(weights))
         return self.rng.sample(list(items), self.rng.choices(range(1, most + 1), weights[:most])[0])
-
-
-def meant_changes(steps: Sequence[Step], catalogue: Catalogue) -> Meant:
-    """Say, from what was wanted alone, which rows may change and what their fields must then be.
-
-    ``...`` marks what only the tools reckon: payments, prices and the balances of gift cards.
-    """
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for step in steps:
-        if step.kind == "transfer":
-            continue
-        if step.kind == "modify_user_address":
-            assert step.address is not None
-            user = str(step.call.arguments["user_id"])
-            rows.setdefault(("users", user), {})["address"] = step.address.model_dump()
-            continue
-        assert step.order_id is not None
-        order = rows.setdefault(("orders", step.order_id), {})
-        order.update(_meant_of(step, catalogue.rows["orders"][step.order_id]["items"]))
-        if step.kind in ("cancel", "modify_items", "modify_payment"):
-            user = catalogue.rows["orders"][step.order_id]["user_id"]
-            rows.setdefault(("users", user), {})["payment_methods"] = ...
-    return rows
-
-
-def _meant_of(step: Step, items: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    unknown: EllipsisType = ...
-    if step.kind == "cancel":
-        return {"status": "cancelled", "cancel_reason": step.reason, "payment_history": unknown}
-    if step.kind == "return":
-        returned = sorted(item.item_id for item in step.items)
-        return {"status": "return requested", "return_items": returned, "return_payment_method_id": step.payment}
-    if step.kind == "exchange":
-        return {
-            "status": "exchange requested",
-            "exchange_items": sorted(swap.old.item_id for swap in step.swaps),
-            "exchange_new_items": sorted(swap.new.item_id for swap in step.swaps),
-            "exchange_payment_method_id": step.payment,
-            "exchange_price_difference": step.amount,
-        }
-    if step.kind == "modify_address":
-        assert step.address is not None
-        return {"address": step.address.model_dump()}
-    if step.kind == "modify_payment":
-        return {"payment_history": unknown}
-    becomes = {swap.old.item_id: swap.new.item_id for swap in step.swaps}
-    last = step.swaps[-1].new
-    # The tool gives every modified item the last pair's price and options: its own doing, and the official state.
-    changed = [
-        {**item, "item_id": becomes[item["item_id"]], "price": last.price, "options": last.options}
-        if item["item_id"] in becomes
-        else item
-        for item in items
-    ]
-    return {"status": "pending (item modified)", "items": changed, "payment_history": unknown}
 
 
 def _call(name: str, **arguments: JsonValue) -> ToolCall:

@@ -10,19 +10,21 @@ The weights were read off the 64 tasks that are not pinned; how near the outcome
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from graphhandoff.data.catalogue import Account, Catalogue, Order, find_state_fault, load_catalogue
+from graphhandoff.data.catalogue import Account, Catalogue, Order, load_catalogue
 from graphhandoff.data.environment import load_environment
+from graphhandoff.data.intent import find_state_fault, meant_changes
 from graphhandoff.data.plans import finish_plan
 from graphhandoff.data.problems import KINDS, Kind, Problem, Step
-from graphhandoff.data.steps import StepMaker, meant_changes
+from graphhandoff.data.steps import StepMaker
 
 MAX_ATTEMPTS = 200
 _PENDING_KINDS = frozenset({"cancel", "modify_items", "modify_address", "modify_payment"})
 _DELIVERED_KINDS = frozenset({"return", "exchange"})
+_LATE: Mapping[Kind, int] = {"modify_items": 1, "transfer": 2}
 
 
 class SynthesisError(RuntimeError):
@@ -161,15 +163,19 @@ class _Sampler:
         return self.rng.choice(fitting) if fitting else None
 
     def _make_steps(self, account: Account, kinds: Sequence[Kind]) -> list[Step] | None:
-        maker = StepMaker(self.catalogue, account, self.rng, self.config)
+        maker = StepMaker(self.catalogue, account, self.rng, self.config, moves="modify_user_address" in kinds)
         pending, delivered = account.having("pending"), account.having("delivered")
         self.rng.shuffle(pending)
         self.rng.shuffle(delivered)
         steps: list[Step] = []
         waiting: list[Order] = []  # orders with a new address, whose items may be modified next
-        for kind in sorted(kinds, key=lambda kind: kind == "modify_items"):
+        for kind in sorted(kinds, key=lambda kind: _LATE.get(kind, 0)):
             order: Order | None = None
-            if kind == "modify_items" and waiting and (not pending or self.rng.random() < self.config.shared_order):
+            if kind == "transfer":
+                touched = {step.order_id for step in steps}
+                free = [order for order in account.orders if order.order_id not in touched]
+                order = self.rng.choice(free) if free else None
+            elif kind == "modify_items" and waiting and (not pending or self.rng.random() < self.config.shared_order):
                 order = waiting.pop()
             elif kind in _PENDING_KINDS or kind in _DELIVERED_KINDS:
                 orders = pending if kind in _PENDING_KINDS else delivered
@@ -187,9 +193,8 @@ class _Sampler:
     def _shuffle(self, steps: list[Step]) -> list[Step]:
         """Put steps in any order that the rules allow: an address before a modification, a transfer last."""
         self.rng.shuffle(steps)
-        place = {"modify_items": 1, "transfer": 2}
         modified = {step.order_id for step in steps if step.kind == "modify_items"}
         readdressed = {step.order_id for step in steps if step.kind == "modify_address"}
         if modified & readdressed or any(step.kind == "transfer" for step in steps):
-            steps.sort(key=lambda step: place.get(step.kind, 0))
+            steps.sort(key=lambda step: _LATE.get(step.kind, 0))
         return steps

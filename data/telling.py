@@ -84,7 +84,9 @@ class Telling:
         others = [order for order in row["orders"] if order not in told]
         status = {order: self.catalogue.rows["orders"][order]["status"] for order in others}
         methods = list(row["payment_methods"])
-        address = self.wording.short(self.problem.customer.address)
+        profile = self.problem.customer.address
+        left = any(step.former_address == profile for step in self.problem.steps)  # then it is not called home
+        address = "" if left else self.wording.short(profile)
         return {
             "other": self.rng.choice(others) if others else "",
             "others": self.wording.series([f"{order} ({status[order]})" for order in others])
@@ -100,7 +102,9 @@ class Telling:
         if not step.swaps:
             return {}
         swap = self.rng.choice(step.swaps)
-        taken = {swap.old.item_id, swap.new.item_id, *(d.id for d in self.problem.decoys)}
+        swaps = [swap for step in self.problem.steps for swap in step.swaps]
+        taken = {item.item_id for swap in swaps for item in (swap.old, swap.new)}
+        taken |= {decoy.id for decoy in self.problem.decoys}
         stock = [v for v in self.catalogue.variants(swap.old.product_id, True) if v.item_id not in taken]
         gone = [v for v in self.catalogue.variants(swap.old.product_id, False) if v.item_id not in taken]
         return {
@@ -133,9 +137,11 @@ class Telling:
             values["item"] = self.wording.item(step.items[0])
             values["ids"] = self.wording.ids(step.items)
             values["things"] = self.wording.series([self.wording.item(i, with_id=False) for i in step.items])
-        if step.kept:
-            values["kept"] = self.wording.names(step.kept)
-            values["kept_is"] = "is" if len(step.kept) < 2 else "are"
+        named = {item.name for item in items}
+        kept = [item for item in step.kept if item.name not in named]  # "leave the lamp" must not mean both lamps
+        if kept:
+            values["kept"] = self.wording.names(kept)
+            values["kept_is"] = "is" if len(kept) < 2 else "are"
         if step.swaps:
             values["pairs"] = self.wording.pairs(step.swaps)
             values["lists"] = self.wording.lists(step.swaps)

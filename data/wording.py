@@ -65,7 +65,7 @@ class Wording:
         shown = list(items)[: self.rng.choice((2, 3, 5, 5))]
         with_ids = self.rng.random() < 0.35
         more = len(items) - len(shown)
-        said = [self.item(item) if with_ids else _with_article(self.description(item)) for item in shown]
+        said = [self.item(item) if with_ids else _with_article(self.description(item), item.name) for item in shown]
         return self.series([*said, *([f"{more} more"] if more else [])])
 
     def names(self, items: Sequence[Item]) -> str:
@@ -144,7 +144,7 @@ def spoken_option(name: str, value: str) -> str:
     return f"{name} {value}" if bare else value
 
 
-def _with_article(description: str) -> str:
-    if description.split(",")[0].split(" at ")[0].lower().endswith("s"):
+def _with_article(description: str, name: str) -> str:
+    if name.endswith("s"):
         return description  # headphones, boots: no article
     return f"{'an' if _SOUNDS_LIKE_A_VOWEL.match(description) else 'a'} {description}"

@@ -49,7 +49,9 @@ class ComparisonTable(BaseModel):
     def caption(self) -> str:
         """Say in one paragraph what the figures are."""
         family = sum(row.p_holm is not None for row in self.rows)
-        models = "; ".join(["none to execute (literal executor)", *(f"{role} {model}" for role, model in self.models.items())])
+        models = "; ".join(
+            ["none to execute (literal executor)", *(f"{role} {model}" for role, model in self.models.items())]
+        )
         hashes = ", ".join(f"{name} {digest[:8]}" for name, digest in self.data.items())
         return (
             f"{self.track} track, split {self.split}, seeds {', '.join(map(str, self.seeds))}. "

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.hybrid import Hybrid, extract_fields
 from graphhandoff.compress.identifiers import find_identifiers
 from graphhandoff.compress.literal import read_message
@@ -83,6 +84,32 @@ def test_the_rate_is_that_of_the_remainder(model: Path) -> None:
         achieved.append(float(str(message.details["rate_achieved"])))
         assert achieved[-1] == pytest.approx(rate, abs=0.2)
     assert achieved == sorted(achieved)
+
+
+def test_what_the_rest_denies_or_excepts_keeps_its_number(model: Path) -> None:
+    calls = [
+        ("exchange_delivered_order_items", {"order_id": "#W0000044", "item_ids": ["7700000009"]}),
+        ("return_delivered_order_items", {"order_id": "#W0000045", "item_ids": ["7700000007"]}),
+    ]
+    calls[0][1].update(new_item_ids=["7700000005"], payment_method_id="credit_card_0000007")
+    calls[1][1].update(payment_method_id="credit_card_0000007")
+    nodes, edges = [], []
+    for i, (tool, arguments) in enumerate(calls):
+        nodes.append({"id": f"{i}", "type": "tool_call", "tool": tool})
+        for name, value in arguments.items():
+            nodes.append({"id": f"{i}.{name}", "type": "tool_arg", "name": name, "value": value})
+            edges.append({"src": f"{i}.{name}", "dst": f"{i}", "relation": "targets"})
+    prose = (
+        "Exchange 7700000009 for 7700000005 in #W0000044 with credit_card_0000007. "
+        "The 7700000007 of #W0000045 goes back, everything except 7700000009, "
+        "and she does not want #W0000044, credit_card_0000007 is right."
+    )
+    delegation = Delegation(task_id="t", prose=prose, graph=HandoffGraph.build(nodes, edges))
+    (message,) = Hybrid(TOOLS, model=str(model), rate=1.0).encode([delegation])
+    call = "exchange_delivered_order_items #W0000044 [7700000009] [7700000005] credit_card_0000007"
+    assert message.text.split("\n")[0] == call
+    assert "everything except 7700000009, and she does not want #W0000044," in message.text
+    assert message.fallback is None
 
 
 def test_prose_without_operations_or_ids_is_all_notes(hybrid: Hybrid) -> None:

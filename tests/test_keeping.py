@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,14 +27,6 @@ def test_every_identifier_of_the_plan_is_put_back_where_the_classifier_liked_it_
     assert [words[i].text for i, keep in enumerate(kept.keep) if keep] == ["#W2000002,", "to", "paypal_7."]
     assert kept.keep[second]
     assert kept.n_restored == 2
-
-
-def test_two_equal_ids_of_one_list_both_stay_side_by_side() -> None:
-    words = split_words("The mug 7700000009 broke. Return 7700000009 7700000009 please, that is 7700000009 twice.")
-    scores = [0.0] * len(words)
-    scores[5] = 0.9  # the first after "Return"
-    kept = keep_with_plan(words, [False] * len(words), scores, {"7700000009": 2})
-    assert [i for i, mark in enumerate(kept.keep) if mark] == [5, 6]
 
 
 def test_what_is_to_be_told_stays_with_the_order_to_tell_it() -> None:
@@ -61,6 +55,45 @@ def test_a_denial_belongs_to_its_own_sentence() -> None:
     assert join_sentences(words, kept.keep) == "#W1000001"
 
 
+def test_an_operation_never_loses_its_not() -> None:
+    for prose in (
+        "Do not under any circumstances cancel #W1000001 for her.",
+        "She does not want us to return it.",
+        "I never said that you should exchange anything",
+    ):
+        words = split_words(prose)
+        keep = [word.text not in ("not", "never") for word in words]
+        assert all(keep_with_plan(words, keep, [0.0] * len(words), []).keep)
+    words = split_words("I did not wait, so cancel #W1000001 and do not worry")
+    keep = [word.text in ("cancel", "#W1000001") for word in words]
+    assert join_sentences(words, keep_with_plan(words, keep, [0.0] * len(words), []).keep) == "cancel #W1000001"
+
+
+def test_two_equal_items_are_both_kept_in_their_pairs() -> None:
+    old, new = ["7700112233", "7700112233"], ["7700445566", "7700445567"]
+    for prose in (
+        "Exchange 7700112233 for 7700445566 and 7700112233 for 7700445567.",
+        "One 7700112233 becomes 7700445566. The other 7700112233 becomes 7700445567.",
+    ):
+        words = split_words(prose)
+        kept = keep_with_plan(words, [False] * len(words), [0.0] * len(words), [*old, *new], lists=[[old, new]])
+        assert find_identifiers(join_sentences(words, kept.keep)) == [
+            "7700112233",
+            "7700445566",
+            "7700112233",
+            "7700445567",
+        ]
+
+
+def test_items_told_in_passing_do_not_part_the_pairs() -> None:
+    told = "She has 7700000002 and the watch 7700000001."
+    words = split_words(f"{told} Exchange 7700000001 for 7700000003 and 7700000002 for 7700000004.")
+    scores = [1.0 if i < len(split_words(told)) else 0.0 for i in range(len(words))]
+    lists = [[["7700000001", "7700000002"], ["7700000003", "7700000004"]]]
+    kept = keep_with_plan(words, [False] * len(words), scores, [i for pair in lists[0] for i in pair], lists=lists)
+    assert join_sentences(words, kept.keep) == "7700000001 for 7700000003 7700000002 for 7700000004."
+
+
 def test_what_is_excepted_is_marked_with_the_word_that_excepts_it() -> None:
     words = split_words("Return everything *except* the blue tablet, other than that keep quiet about all of this")
     marked = [word.text for word, mark in zip(words, exceptions(words), strict=True) if mark]
@@ -79,6 +112,14 @@ def test_a_colon_at_the_end_of_a_line_goes_on_into_the_list_below() -> None:
     ]
     keep = [word.text[0] in "R7B" for line in lines for word in line]
     assert join_lines(lines, keep) == "Return:\n7700000009\n\nBye."
+
+
+def test_thousands_of_orders_to_tell_take_linear_time() -> None:
+    words = split_words("tell him 5 dollars " * 10_000)
+    start = time.perf_counter()
+    kept = keep_with_plan(words, [False] * len(words), [0.0] * len(words), [], ["5"])
+    assert time.perf_counter() - start < 2
+    assert kept_text(kept.keep, "tell him 5 dollars " * 10_000) == "tell 5"
 
 
 @given(st.text(alphabet="ab #W1234567.,:\n-—not", max_size=200), st.lists(st.booleans(), min_size=200, max_size=200))

@@ -10,11 +10,14 @@ import pytest
 
 from graphhandoff.compress.identifiers import find_identifiers
 from graphhandoff.compress.tokens import count_tokens
+from graphhandoff.data.catalogue import load_catalogue
 from graphhandoff.data.grammar import Grammar, GrammarError, Speaker, load_grammar
 from graphhandoff.data.layout import LAYOUTS, Part, arrange
 from graphhandoff.data.problems import Problem
 from graphhandoff.data.prose import GRAMMAR, Prose, find_missing_values, write_prose
 from graphhandoff.data.synthesize import SynthesisConfig, iter_problems
+from graphhandoff.data.telling import Telling
+from graphhandoff.data.wording import Wording
 
 N = 300
 
@@ -82,6 +85,52 @@ def test_decoys_and_slips_are_told(problems: list[Problem], texts: list[Prose]) 
     assert sum(told) / len(told) > 0.95
     slips = [(p.misnamed, t.text) for p, t in zip(problems, texts, strict=True) if p.misnamed and p.steps]
     assert sum(misnamed in text for misnamed, text in slips) / len(slips) > 0.9
+
+
+@pytest.fixture(scope="module")
+def tellings() -> list[Telling]:
+    catalogue = load_catalogue("retail_pinned_50")
+    rng = random.Random(1)
+    return [Telling(p, catalogue, Wording(rng), rng) for p in iter_problems(SynthesisConfig(seed=5), 0, 1500)]
+
+
+def test_no_item_of_a_swap_is_told_as_declined_or_sold_out(tellings: list[Telling]) -> None:
+    for telling in tellings:
+        swaps = [swap for step in telling.problem.steps for swap in step.swaps]
+        for step in telling.problem.steps:
+            values = telling.of_alternatives(step)
+            beside = " ".join(values.get(name, "") for name in ("alternatives", "alternative", "gone"))
+            assert not [item.item_id for s in swaps for item in (s.old, s.new) if item.item_id in beside]
+
+
+def test_what_stays_is_not_named_like_what_goes(tellings: list[Telling]) -> None:
+    seen = 0
+    for telling in tellings:
+        for step in telling.problem.steps:
+            going = {f"the {item.name.lower()}" for item in (*step.items, *(swap.old for swap in step.swaps))}
+            kept = telling.of_step(step).get("kept", "") if going else ""
+            seen += bool(going & {f"the {item.name.lower()}" for item in step.kept})
+            assert not going & set(re.split(r", | and | plus | & ", kept))
+    assert seen
+
+
+def test_an_address_that_is_to_be_replaced_is_not_called_home(tellings: list[Telling]) -> None:
+    for telling in tellings:
+        address = telling.problem.customer.address
+        left = any(step.former_address == address for step in telling.problem.steps)
+        assert left or all(step.kind != "modify_user_address" for step in telling.problem.steps)
+        assert bool(telling.of_account()["home"]) is not left
+
+
+def test_an_article_goes_by_the_product() -> None:
+    item = load_catalogue("retail_pinned_50").accounts[0].orders[0].items[0]
+    bottle = item.model_copy(update={"name": "Water Bottle", "options": {"material": "glass"}})
+    boots = item.model_copy(update={"name": "Hiking Boots", "options": {"size": "8"}})
+    for seed in range(30):
+        wording = Wording(random.Random(seed))
+        said = wording.contents([bottle])
+        assert bottle.item_id in said or re.match(r"an? ", said)
+        assert not re.match(r"an? ", wording.contents([boots]))
 
 
 def test_every_phrase_of_the_grammar_can_be_said() -> None:

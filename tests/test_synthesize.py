@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -81,8 +82,8 @@ def test_swaps_are_legal_and_first_choices_really_sold_out(problems: list[Proble
         stock = {item.item_id: item for item in CATALOGUE.variants(swap.old.product_id, True)}
         assert swap.new == stock[swap.new.item_id]
         assert swap.new.item_id != swap.old.item_id
-        if swap.rule == "cheapest":
-            assert swap.new.price == min(v.price for v in stock.values() if v.item_id != swap.old.item_id)
+        if swap.rule != "options":
+            assert swap.new.price == {"cheapest": min, "dearest": max}[swap.rule](v.price for v in stock.values())
         if swap.first_choice is not None:
             assert swap.first_choice.item_id not in stock
 
@@ -119,6 +120,38 @@ def test_facts_follow_from_the_records(problems: list[Problem]) -> None:
             if fact.kind == "balance":
                 method = CATALOGUE.rows["users"][problem.customer.user_id]["payment_methods"][fact.about]
                 assert float(fact.value) == method["balance"]
+
+
+def test_facts_are_still_true_when_the_plan_is_done(problems: list[Problem]) -> None:
+    environment = load_environment()
+    told = 0
+    for problem in [*problems, *iter_problems(CONFIG, 600, 2500)]:
+        changes = {(c.table, c.key): json.loads(c.content) for c in environment.run(problem.calls).changes}
+        user = changes.get(("users", problem.customer.user_id))
+        for fact in problem.facts:
+            if fact.kind == "balance" and user is not None:
+                told += 1
+                assert float(fact.value) == user["payment_methods"][fact.about]["balance"]
+            if fact.kind == "price" and ("orders", fact.about) in changes:
+                assert changes["orders", fact.about]["status"] != "pending (item modified)"
+    assert told
+
+
+def test_no_order_is_sent_to_a_profile_address_that_changes() -> None:
+    moving = SynthesisConfig(seed=3, kinds={"modify_address": 1.0, "modify_user_address": 1.0}, n_steps=(0, 0, 1))
+    for problem in iter_problems(moving, 0, 200):
+        if any(step.kind == "modify_user_address" for step in problem.steps):
+            assert all(step.address_source != "profile" for step in problem.steps)
+
+
+def test_a_transfer_is_about_an_order_that_is_as_its_summary_says(problems: list[Problem]) -> None:
+    for problem in [*problems, *iter_problems(CONFIG, 600, 3000)]:
+        for step in (step for step in problem.steps if step.kind == "transfer"):
+            status = CATALOGUE.rows["orders"][step.order_id]["status"] if step.order_id else None
+            assert [other.order_id for other in problem.steps].count(step.order_id) == 1 or step.order_id is None
+            assert "already pending" not in str(step.reason)
+            if "never arrived" in str(step.reason):
+                assert status in ("processed", "delivered")
 
 
 def test_a_seed_gives_the_same_stream_wherever_it_is_cut_and_whoever_works_on_it(problems: list[Problem]) -> None:
