@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from graphhandoff.compress.identifiers import protected_words
+from graphhandoff.compress.identifiers import protected_words, strip_edges
 
 # "everything—except the tablet", "if/unless": a word may end after such marks. They never stand inside an identifier
 # with a letter behind them.
@@ -27,7 +27,8 @@ _TOOL_NAME = re.compile(r"[a-z]+(?:_[a-z0-9]+){1,}")
 _JOINS = frozenset(
     "to for into with by from becomes -> → => old new reason address1 address2 city state zip country".split()
 )
-_EDGE = re.compile(r"^[^\w#$→=-]+|[^\w>→]+$")
+_LEFT_EDGE = re.compile(r"[^\w#$→=-]+")
+_RIGHT_EDGE = re.compile(r"[^\w>→]+")
 _QUOTED = re.compile(r"[\"“][^\"”\n]{1,80}[\"”]")
 
 
@@ -81,16 +82,14 @@ def extract_fields(sentence: str) -> tuple[list[str], list[str]]:
         safe or inside or is_operation(word.text)
         for word, safe, inside in zip(words, must_stay(words), quoted, strict=True)
     ]
-    fields = [
-        solid[i] or (_EDGE.sub("", word.text).lower() in _JOINS and any(solid[max(0, i - 2) : i + 3]))
-        for i, word in enumerate(words)
-    ]
+    bare = [strip_edges(word.text, _LEFT_EDGE, _RIGHT_EDGE).lower() for word in words]
+    fields = [solid[i] or (bare[i] in _JOINS and any(solid[max(0, i - 2) : i + 3])) for i in range(len(words))]
     return join_words(words, fields).split(), join_words(words, [not field for field in fields]).split()
 
 
 def is_operation(word: str) -> bool:
     """Tell whether a word is one that orders to act (*cancel, returned, update* …) or a tool's name."""
-    bare = _EDGE.sub("", word)
+    bare = strip_edges(word, _LEFT_EDGE, _RIGHT_EDGE)
     return bool(_OPERATION.fullmatch(bare) or _TOOL_NAME.fullmatch(bare))
 
 

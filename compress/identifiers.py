@@ -56,7 +56,19 @@ _POLARITY = frozenset(
 _EXCEPTION = frozenset("except excluding without but not unless only instead never don't".split())
 _AFTER_EXCEPTION = 3
 
-_WORD_EDGE = re.compile(r"^[^\w#$]+|[^\w]+$")
+_LEFT_EDGE = re.compile(r"[^\w#$]+")
+_RIGHT_EDGE = re.compile(r"\W+")
+
+
+def strip_edges(word: str, left: re.Pattern[str], right: re.Pattern[str]) -> str:
+    """Take off a word what one pattern matches at its start and another, of single characters, at its end.
+
+    In linear time, which a pattern that ends in ``$`` does not take on a long run of marks inside of a word.
+    """
+    start = left.match(word)
+    word = word[start.end() :] if start else word
+    end = right.match(word[::-1])
+    return word[: -end.end()] if end else word
 
 
 def protected_words(words: Sequence[str]) -> list[bool]:
@@ -66,7 +78,7 @@ def protected_words(words: Sequence[str]) -> list[bool]:
     """
     keep = [False] * len(words)
     for i, word in enumerate(words):
-        bare = _WORD_EDGE.sub("", word).lower().replace("’", "'")
+        bare = strip_edges(word, _LEFT_EDGE, _RIGHT_EDGE).lower().replace("’", "'")
         if bare in _POLARITY or _PATTERN.search(word):
             keep[i] = True
         if bare in _EXCEPTION:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from graphhandoff.compress.fields import Word, is_operation, join_words
-from graphhandoff.compress.identifiers import find_readable_identifiers
+from graphhandoff.compress.identifiers import find_readable_identifiers, strip_edges
 from graphhandoff.compress.literal_text import TELLS
 
 _EXCEPTS = re.compile(r"\W*(?:except(?:ing|ion)?|excluding|without)\W*", re.IGNORECASE)
@@ -28,7 +28,7 @@ _JOINS = re.compile(r"\W*(?:->|→|=>|to|for|into|by|with|becomes?|replaced|new_
 _JOIN_REACH = 12
 _TELL_REACH = 40
 _SENTENCE_END = re.compile(r"([.!?]|:)[\"'”’)\]]*$")
-_EDGE = re.compile(r"^\W+|\W+$")
+_EDGE = re.compile(r"\W+")
 
 
 class Kept(NamedTuple):
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 def exceptions(words: Sequence[Word]) -> list[bool]:
     """Mark words of exception (*except, excluding, other than, but not* …) and the three words that they except."""
     marks = [False] * len(words)
-    bare = [_EDGE.sub("", word.text).lower() for word in words]
+    bare = [strip_edges(word.text, _EDGE, _EDGE).lower() for word in words]
     for i, word in enumerate(words):
         two = i > 0 and (bare[i - 1], bare[i]) in _TWO_WORD_EXCEPTIONS
         if two or _EXCEPTS.fullmatch(word.text):
@@ -54,7 +54,7 @@ def denials_before(words: Sequence[Word], at: int) -> Iterator[int]:
     """Yield the places of denying words (*not, never* …) that stand shortly before a word, in its clause."""
     for j in range(at - 1, max(-1, at - 1 - _CLAUSE_REACH), -1):
         text = words[j].text
-        if _CLAUSE_END.search(text) or _EDGE.sub("", text).lower() in _CLAUSE_WORDS:
+        if _CLAUSE_END.search(text) or strip_edges(text, _EDGE, _EDGE).lower() in _CLAUSE_WORDS:
             return
         if _DENIES.fullmatch(text):
             yield j

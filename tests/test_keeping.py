@@ -7,7 +7,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphhandoff.compress.fields import split_words
+from graphhandoff.compress.fields import extract_fields, must_stay, split_words
 from graphhandoff.compress.identifiers import find_identifiers
 from graphhandoff.compress.keeping import exceptions, join_lines, join_sentences, keep_with_plan
 
@@ -112,6 +112,16 @@ def test_a_colon_at_the_end_of_a_line_goes_on_into_the_list_below() -> None:
     ]
     keep = [word.text[0] in "R7B" for line in lines for word in line]
     assert join_lines(lines, keep) == "Return:\n7700000009\n\nBye."
+
+
+def test_a_long_run_of_marks_inside_of_a_word_takes_linear_time() -> None:
+    prose = f"Return a{'-' * 50_000}b now, except a{'*' * 50_000}b"
+    words = split_words(prose)
+    start = time.perf_counter()
+    keep_with_plan(words, exceptions(words), [0.0] * len(words), [])
+    must_stay(words)
+    extract_fields(prose)
+    assert time.perf_counter() - start < 2
 
 
 def test_thousands_of_orders_to_tell_take_linear_time() -> None:
