@@ -106,11 +106,12 @@ class LLMLingua2(Protocol):
 
     def _finish_draft(self, prose: str, text: str, kept: Kept, **details: int) -> Draft:
         """Write the draft with what was asked for and what was achieved; the prose if nothing at all was kept."""
-        lost_all = not text and bool(prose.strip())
+        lost_all = not text
+        why = "the classifier kept no word" if prose.strip() else "the prose is empty"
         return Draft(
             text=prose if lost_all else text,
             route="natural_language" if lost_all else "compressed",
-            fallback="the classifier kept no word" if lost_all else None,
+            fallback=why if lost_all else None,
             details={
                 **self.labeller.describe(),
                 "rate_asked": self.rate,

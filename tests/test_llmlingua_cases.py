@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from graphhandoff.compress.fields import extract_fields
+from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.hybrid import Hybrid
 from graphhandoff.compress.identifiers import find_identifiers, find_lost_identifiers
 from graphhandoff.compress.llmlingua2 import LLMLingua2
@@ -160,3 +161,10 @@ def test_equal_ids_and_pairs_keep_their_order(protocol: Protocol) -> None:
         "Exchange 7700000009 and 7700000009 and 7700000001 for 7700000005 and 7700000002 and 7700000005 in #W4400917."
     )
     assert find_identifiers(encode(protocol, prose).text) == find_identifiers(prose)
+
+
+def test_an_empty_prose_beside_a_graph_is_told(protocol: Protocol) -> None:
+    graph = HandoffGraph.build([{"id": "1", "type": "tool_call", "tool": "transfer_to_human_agents"}], [])
+    for prose in ("", "  \n "):
+        (message,) = protocol.encode([Delegation(task_id="t", prose=prose, graph=graph)])
+        assert (message.route, message.fallback, message.text) == ("natural_language", "the prose is empty", prose)
