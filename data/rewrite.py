@@ -99,7 +99,28 @@ def find_fault(problem: Problem, original: str, text: str) -> str | None:
     if missing:
         return f"it lacks {', '.join(missing[:8])}"
     made_up = find_lost_identifiers(find_identifiers(text), original)
-    return f"it holds {', '.join(made_up[:8])}, which the original does not" if made_up else None
+    if made_up:
+        return f"it holds {', '.join(made_up[:8])}, which the original does not"
+    return _find_disorder(problem, original, text)
+
+
+def _find_disorder(problem: Problem, original: str, text: str) -> str | None:
+    """Say if the items of a call come in another order, or an item that it lists twice is told once only.
+
+    Items that change places may have changed partners, which no other check would see.
+    """
+    for call in problem.calls:
+        listed = [str(item) for value in call.arguments.values() if isinstance(value, list) for item in value]
+        order = sorted(set(listed), key=original.find)
+        told = sorted(set(listed), key=text.find)
+        if told != order:
+            return f"it tells the items of {call.name} as {', '.join(told)}, the original as {', '.join(order)}"
+        few = [item for item in order if text.count(item) < min(listed.count(item), original.count(item))]
+        if few:
+            return (
+                f"it tells {few[0]} {text.count(few[0])} times, and {call.name} lists it {listed.count(few[0])} times"
+            )
+    return None
 
 
 def _load_model(config: ProseConfig) -> Any:

@@ -30,10 +30,11 @@ class Pair(NamedTuple):
 
 
 class PairSets(NamedTuple):
-    """What is learnt from, and what is only measured on."""
+    """What is learnt from, what is only measured on, and what a user should know of how they came about."""
 
     train: tuple[Pair, ...]
     validation: tuple[Pair, ...]
+    notices: tuple[str, ...] = ()
 
 
 def check_pairs(pairs: Iterable[Pair], name: str) -> tuple[Pair, ...]:

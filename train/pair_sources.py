@@ -37,11 +37,17 @@ def load_pairs(data: PairDataConfig) -> PairSets:
         add_noise(pair, asides, data.asides, data.word_noise, random.Random(f"noise:{data.seed}:{i}"))
         for i, pair in enumerate(make_synthetic_pairs(data))
     ]
+    n_left_out = data.n_examples - len(train)
     train.extend(pair for pair in written for _ in range(data.hand_written_repeats))
     # Batches are drawn by the trainer's seed; this one only keeps repeats of one text apart.
     random.Random(data.seed).shuffle(train)
     validation_ids = [record.task_id for record in load_reference_delegations("validation")]
-    return PairSets(tuple(train), tuple(build_pair(d) for d in load_delegations(validation_ids, "validation")))
+    validation = tuple(build_pair(d) for d in load_delegations(validation_ids, "validation"))
+    notice = (
+        f"{n_left_out} of {data.n_examples} synthetic delegations are left out: the literal reader does not get the "
+        "plan from their words to keep"
+    )
+    return PairSets(tuple(train), validation, (notice,) if n_left_out else ())
 
 
 def make_synthetic_pairs(data: PairDataConfig) -> Iterator[Pair]:

@@ -59,7 +59,7 @@ def token_classifier_command(
         except NonFiniteError as error:
             console.print(f"stopped: {error}", style="red", markup=False)
             raise typer.Exit(STOPPED) from None
-    for notice in trained.notices:
+    for notice in (*pairs.notices, *trained.notices):
         console.print(f"note: {notice}", style="yellow", markup=False)
     out = Console(highlight=False)
     for name, figures in trained.card.metrics.items():
