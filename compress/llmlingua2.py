@@ -264,7 +264,7 @@ class WordLabeller:
 
     def _how_to_get_one(self, problem: str) -> str:
         return (
-            f"no checkpoint: {problem}; `--set protocols.{self.protocol_id}.model=` takes a local folder or "
-            "microsoft/llmlingua-2-xlm-roberta-large-meetingbank (downloads 2.2 GB); "
+            f"no checkpoint: {problem}; model (compare: `--set protocols.{self.protocol_id}.model=`, encode: `--set "
+            "model=`) is a local folder or microsoft/llmlingua-2-xlm-roberta-large-meetingbank (downloads 2.2 GB); "
             "`graphhandoff train token-classifier --config configs/token_classifier/cpu_tiny.yaml` makes a small one"
         )

@@ -61,6 +61,9 @@ def load_compressor(model: str, revision: str | None, device: str, explain: Call
         raise
     except (OSError, ValueError, SafetensorError) as error:
         where = "is not a whole model" if Path(model).is_dir() else "cannot be found or fetched"
+        # Not on the hub, and not in a folder: the hub's complaint about the form of its ids explains nothing.
+        if isinstance(error, OSError) and "Repo id must be" in str(error):
+            raise CheckpointMissingError(explain(f"there is no folder {model!r}, and no such model")) from error
         why = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0][:200]}"
         raise CheckpointMissingError(explain(f"{model!r} {where} ({why})")) from error
     compressor.model_name = FAMILY_OF_MODEL_TYPE[config.model_type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +37,9 @@ def encode(
 ) -> None:
     """Print the message on standard output and what it cost on standard error."""
     if protocol not in PROTOCOL_IDS:
-        raise UnknownProtocolError(f"unknown protocol {protocol!r}; allowed: {', '.join(PROTOCOL_IDS)}")
+        near = get_close_matches(protocol, PROTOCOL_IDS, n=1)
+        hint = f". Did you mean {near[0]}?" if near else ""
+        raise UnknownProtocolError(f"unknown protocol {protocol!r}; allowed: {', '.join(PROTOCOL_IDS)}{hint}")
     settings = validate_config(ProtocolsConfig, {protocol: parse_overrides(set_ or [])}, "--set").iter_rows()[protocol]
     delegation = _load(file, graph, task)
     message = build_protocol(protocol, settings, tokenizer, load_split(PINNED)).encode([delegation])[0]
@@ -57,6 +60,8 @@ def _load(file: str | None, graph: Path | None, task: str | None) -> Delegation:
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(str(file)).read_bytes()
         prose = content.decode("utf-8-sig")  # a byte order mark is no text
+    except FileNotFoundError:
+        raise InputError(f"--file {file} does not exist; name a UTF-8 text file, or - for standard input") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 text (byte {error.start}); convert it first") from None
     body = graph.read_text(encoding="utf-8").strip() if graph is not None else None

@@ -162,7 +162,7 @@ def fit_encoder(
             seed=config.seed,
             data_seed=config.seed,
             average_tokens_across_devices=False,  # the loss is a mean already
-            logging_steps=config.optimisation.log_steps,
+            logging_steps=min(config.optimisation.log_steps, steps),  # a short run has a loss too
             save_steps=config.optimisation.save_steps,
             save_total_limit=2,  # the one before stays until the next is whole
             remove_unused_columns=False,

@@ -78,8 +78,8 @@ class TokenClassifierConfig(_Config):
     def _no_half_precision(cls, precision: object) -> object:
         if precision == "fp16":
             raise ValueError(
-                "fp16 overflows to inf and NaN without loss scaling, which is not resumed here; allowed: fp32, bf16. "
-                "Set precision: bf16"
+                "fp16 overflows to inf and NaN without loss scaling, whose state this trainer could not resume; "
+                "allowed: fp32, bf16. Pass --set precision=bf16 on a GPU that has it, else leave the key out"
             )
         return precision
 
