@@ -85,10 +85,6 @@ class Layout:
         """Return the sentence that holds a place."""
         return self.units[max(0, bisect_right(self.units, at, key=lambda unit: unit.start) - 1)]
 
-    def block_at(self, at: int) -> tuple[int, int]:
-        """Return where the block that holds a place starts and ends."""
-        return self.blocks[self.unit_at(at).block]
-
     def iter_calm(self, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Yield the sentences between two places that do not warn, without their contrasting fragments."""
         first = bisect_left(self._calm, start, key=lambda unit: unit.start)

@@ -7,7 +7,7 @@ settings with. Each record says who wrote its prose and how.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.resources import files
 from typing import Literal
@@ -112,9 +112,3 @@ def build_plan(task: Task) -> HandoffGraph:
 def build_reference(task: Task, prose: str, written_by: str) -> ReferenceDelegation:
     """Put a hand-written prose beside the graph of its task's plan."""
     return ReferenceDelegation(task_id=task.id, written_by=written_by, prose=prose, graph=build_plan(task))
-
-
-def write_references(records: Iterable[ReferenceDelegation]) -> str:
-    """Return records as JSON lines, in numeric order of the task ids."""
-    ordered = sorted(records, key=lambda record: int(record.task_id))
-    return "".join(f"{record.model_dump_json()}\n" for record in ordered)

@@ -34,9 +34,9 @@ KINDS: tuple[Kind, ...] = (
     "transfer",
 )
 
-Fallback = Literal["sold_out", "one_item_only", "refund_elsewhere", "card_too_small", "too_late"]
+Fallback = Literal["sold_out", "one_item_only", "refund_elsewhere", "card_too_small"]
 """Why the first wish gave way to what is done: the variant is sold out; one item cannot be taken out of a pending
-order; a refund cannot go to that method; the gift card does not cover it; the order is past being changed."""
+order; a refund cannot go to that method; the gift card does not cover it."""
 
 Rule = Literal["options", "cheapest", "dearest"]
 """How the new item of a swap was found."""

@@ -260,7 +260,6 @@ class StepMaker:
             order_id=named.order_id if named else None,
             kept=named.items if named else (),
             reason=summary,
-            fallback="too_late" if "already" in summary else None,
         )
 
     def _prefer_no_gift_card(self, methods: Sequence[str]) -> str:
