@@ -514,7 +514,7 @@ def write_pairs(path: Path) -> Path:
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
 def test_pairs_are_read_from_files(tmp_path: Path, suffix: str) -> None:
     sets = read_pairs(write_pairs(tmp_path / f"pairs.{suffix}"))
-    assert sets == (tuple(TRAIN[:8]), tuple(VALIDATION[:2]))
+    assert (sets.train, sets.validation) == (tuple(TRAIN[:8]), tuple(VALIDATION[:2]))
 
 
 @pytest.mark.parametrize(
