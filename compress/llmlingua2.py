@@ -101,8 +101,12 @@ class LLMLingua2(Protocol):
         texts = [word.text for word in words]
         if needed is None:
             return Kept(self.labeller.keep(texts, self.rate, must_stay(words), self.threshold), 0)
-        keep = self.labeller.keep(texts, self.rate, exceptions(words), self.threshold)
-        return keep_with_plan(words, keep, self.labeller.score(texts), needed, told, lists)
+        scores = self.labeller.score(texts)
+        if self.threshold is not None:
+            keep = keep_over(self.threshold, scores, exceptions(words))
+        else:
+            keep = self.labeller.keep(texts, self.rate, exceptions(words))
+        return keep_with_plan(words, keep, scores, needed, told, lists)
 
     def _finish_draft(self, prose: str, text: str, kept: Kept, **details: int) -> Draft:
         """Write the draft with what was asked for and what was achieved; the prose if nothing at all was kept."""
@@ -121,6 +125,11 @@ class LLMLingua2(Protocol):
                 **details,
             },
         )
+
+
+def keep_over(threshold: float, scores: Sequence[float], protected: Sequence[bool]) -> list[bool]:
+    """Keep the words rated over a threshold, and those that are protected."""
+    return [score > threshold or safe for score, safe in zip(scores, protected, strict=True)]
 
 
 class WordLabeller:
@@ -183,8 +192,7 @@ class WordLabeller:
         """
         if rate is None:
             assert threshold is not None
-            keep = [score > threshold for score in self.score(words)]
-            return [kept or safe for kept, safe in zip(keep, protected, strict=True)]
+            return keep_over(threshold, self.score(words), protected)
         with self._ready():
             n_free = len(words) - sum(protected)
             rate_of_free = (rate * len(words) - sum(protected)) / n_free if n_free else 0.0

@@ -88,14 +88,14 @@ class Delegation(_Record):
             yield from find_identifiers(text)
         for node in self.graph.nodes:
             if node.type == "tool_arg":
-                for text in _iter_strings(node.value):
+                for text in iter_strings(node.value):
                     yield from find_identifiers(text)
 
     def iter_plan_lists(self) -> Iterator[list[list[str]]]:
         """Yield, for every call of the graph that takes lists, the identifiers of each list, repeats included."""
         for call in self.graph.iter_calls() if self.graph is not None else ():
             lists = [
-                [found for text in _iter_strings(argument.value) for found in find_identifiers(text)]
+                [found for text in iter_strings(argument.value) for found in find_identifiers(text)]
                 for argument in call.arguments
                 if isinstance(argument.value, list)
             ]
@@ -239,15 +239,16 @@ def _plain(delegation: Delegation) -> Draft:
     return Draft(text=delegation.prose if delegation.prose.strip() else "", route="natural_language")
 
 
-def _iter_strings(value: JsonValue) -> Iterator[str]:
+def iter_strings(value: JsonValue) -> Iterator[str]:
+    """Yield every text in a JSON value, in order, however deep; keys are left out."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
         for item in value:
-            yield from _iter_strings(item)
+            yield from iter_strings(item)
     elif isinstance(value, dict):
         for item in value.values():
-            yield from _iter_strings(item)
+            yield from iter_strings(item)
 
 
 _CLASSES: Mapping[str, str | None] = {

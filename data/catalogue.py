@@ -64,10 +64,11 @@ class Catalogue:
             address=Address(**user["address"]),
         )
         payments = {key: method.get("balance") for key, method in user["payment_methods"].items()}
-        return Account(customer, payments, tuple(self._order(self.rows["orders"][key]) for key in user["orders"]))
+        return Account(customer, payments, tuple(self.order(key) for key in user["orders"]))
 
-    @staticmethod
-    def _order(order: Mapping[str, Any]) -> Order:
+    def order(self, order_id: str) -> Order:
+        """Return an order as the database has it."""
+        order = self.rows["orders"][order_id]
         tracking = [number for parcel in order["fulfillments"] for number in parcel["tracking_id"]]
         payment = order["payment_history"][0]
         return Order(

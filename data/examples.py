@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from graphhandoff.compress.contract import signatures_of
 from graphhandoff.compress.graph import HandoffGraph
 from graphhandoff.compress.protocol import Delegation, ToolCall
 from graphhandoff.compress.wire import parse, write
@@ -22,7 +21,7 @@ from graphhandoff.data.delegations import load_training_delegations
 from graphhandoff.data.environment import READING_TOOLS, Outcome, load_environment
 from graphhandoff.data.label import build_plan_graph
 from graphhandoff.data.problems import Kind, Problem
-from graphhandoff.data.retail import Split, Task, load_tasks, load_tools, training_task_ids
+from graphhandoff.data.retail import Split, Task, load_signatures, load_tasks, training_task_ids
 
 if TYPE_CHECKING:
     from datasets import Features
@@ -139,7 +138,7 @@ def build_example(problem: Problem, prose: Prose, pinned: Split, prose_by: str =
         task_text=prose.task_text,
         prose=prose.text,
         prose_by=prose_by,
-        graph=build_plan_graph(problem.calls, facts, customer, _signatures()),
+        graph=build_plan_graph(problem.calls, facts, customer, load_signatures()),
         facts=facts,
         outcomes=outcomes,
         success=is_success(outcomes),
@@ -239,7 +238,7 @@ def to_row(example: Example) -> dict[str, Any]:
         "prose": example.prose,
         "prose_by": example.prose_by,
         "graph": write(example.graph, "json"),
-        "graph_compact": write(example.graph, "compact", _signatures()),
+        "graph_compact": write(example.graph, "compact", load_signatures()),
         "facts": list(example.facts),
         "calls": [
             {
@@ -264,7 +263,7 @@ def from_row(row: Mapping[str, Any]) -> Example:
     try:
         graph = parse(row["graph"], "json")
         column = "graph_compact"
-        compact = parse(row["graph_compact"], "compact", _signatures())
+        compact = parse(row["graph_compact"], "compact", load_signatures())
         column = "calls"
         outcomes = tuple(
             Outcome(
@@ -288,8 +287,3 @@ def from_row(row: Mapping[str, Any]) -> Example:
     if compact != graph:
         raise CorruptRowError(f"row {name!r}: graph and graph_compact are not the same graph; build the set again")
     return example
-
-
-@lru_cache(maxsize=1)
-def _signatures() -> Mapping[str, tuple[str, ...]]:
-    return {name: tuple(signature) for name, signature in signatures_of(load_tools()).items()}

@@ -18,6 +18,10 @@ import yaml
 _TOKEN = re.compile(r"\{(?P<slot>\w+)\}|<(?P<rule>\w+)>|(?P<mark>[\[\]|])|(?P<text>[^{}<>\[\]|]+|[{}<>])")
 
 
+GRAMMAR = "prose_grammar.yaml"
+"""The phrases of delegations and task texts."""
+
+
 class GrammarError(ValueError):
     """A grammar is malformed, or no phrase of a rule fits the values at hand."""
 

@@ -7,7 +7,7 @@ again.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,16 +23,7 @@ Kind = Literal[
     "modify_user_address",
     "transfer",
 ]
-KINDS: tuple[Kind, ...] = (
-    "cancel",
-    "return",
-    "exchange",
-    "modify_items",
-    "modify_address",
-    "modify_payment",
-    "modify_user_address",
-    "transfer",
-)
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Fallback = Literal["sold_out", "one_item_only", "refund_elsewhere", "card_too_small"]
 """Why the first wish gave way to what is done: the variant is sold out; one item cannot be taken out of a pending

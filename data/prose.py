@@ -15,13 +15,12 @@ from pydantic import BaseModel, ConfigDict, JsonValue
 
 from graphhandoff.compress.protocol import ToolCall
 from graphhandoff.data.catalogue import Catalogue, load_catalogue
-from graphhandoff.data.grammar import GrammarError, Speaker, load_grammar
+from graphhandoff.data.grammar import GRAMMAR, GrammarError, Speaker, load_grammar
 from graphhandoff.data.layout import LAYOUTS, Part, arrange
 from graphhandoff.data.problems import Decoy, Problem, Step
 from graphhandoff.data.telling import Telling
 from graphhandoff.data.wording import Wording
 
-GRAMMAR = "prose_grammar.yaml"
 _MAX_DRAWS = 20
 _WORDS = (365.0, 75.0)  # mean and spread of the length that authors aim at; hand-written ones have 180 to 500
 _WORDS_TERSE = (220.0, 40.0)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphhandoff.compress.contract import signatures_of
-from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec
+from graphhandoff.compress.protocol import ToolCall, ToolParameter, ToolSpec, iter_strings
 from graphhandoff.compress.wire import Signatures
 
 EXPECTED_HASHES: Mapping[str, str] = {
@@ -138,7 +138,7 @@ def load_tasks() -> tuple[Task, ...]:
                 text=write_customer_text(record["user_scenario"]),
                 actions=actions,
                 facts=tuple(criteria["communicate_info"] or ()),
-                user_ids=customers.find("\n".join(_iter_strings(record)), actions),
+                user_ids=customers.find("\n".join(iter_strings(record)), actions),
             )
         )
     return tuple(tasks)
@@ -278,14 +278,6 @@ class _Customers:
             if named or user["email"].lower() in emails or (first, last, zip_code) in looked_up:
                 found.add(user_id)
         return tuple(sorted(found))
-
-
-def _iter_strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _iter_strings(item)
 
 
 def _tool_spec(definition: Any) -> ToolSpec:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from graphhandoff.compress.protocol import ToolCall
 from graphhandoff.data.catalogue import Catalogue
+from graphhandoff.data.grammar import GRAMMAR, Speaker, load_grammar
 from graphhandoff.data.problems import Decoy, Fact, Problem, Step, Swap
 from graphhandoff.data.wording import Wording, pronouns, spoken_option
 
@@ -55,8 +56,7 @@ class Telling:
 
     def of_order(self, order_id: str) -> dict[str, str]:
         """Return what a record of an order says."""
-        row = self.catalogue.rows["orders"][order_id]
-        order = self.catalogue._order(row)
+        order = self.catalogue.order(order_id)
         return {
             "order": order_id,
             "status": order.status,
@@ -158,9 +158,7 @@ class Telling:
         return values
 
     def _source(self, step: Step) -> str:
-        from graphhandoff.data.grammar import Speaker, load_grammar
-
-        speaker = Speaker(load_grammar("prose_grammar.yaml"), self.rng)
+        speaker = Speaker(load_grammar(GRAMMAR), self.rng)
         return speaker.say(f"source_{step.address_source or 'new'}", self.general)
 
     def of_swaps(self, step: Step) -> list[dict[str, str]]:

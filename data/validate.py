@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
 from graphhandoff.compress.contract import ContractError, check_graph
 from graphhandoff.compress.identifiers import find_identifiers, find_lost_identifiers
+from graphhandoff.compress.protocol import iter_strings
 from graphhandoff.configs.files import digest_file
 from graphhandoff.data.duplicates import digest_content, digest_prose, digest_text, find_repeats
 from graphhandoff.data.environment import load_environment
@@ -251,7 +252,7 @@ def _check_execution(example: Example) -> Iterator[tuple[str, str]]:
 
 def _check_prose(example: Example) -> Iterator[tuple[str, str]]:
     for call in example.calls:
-        for value in _iter_strings(list(call.arguments.values())):
+        for value in iter_strings(list(call.arguments.values())):
             lost = find_lost_identifiers(find_identifiers(value), example.prose)
             if lost:
                 yield "prose is complete", f"{call.name} needs {', '.join(lost)}, not in the prose byte for byte"
@@ -266,17 +267,9 @@ def _check_prose(example: Example) -> Iterator[tuple[str, str]]:
 
 def _check_pinned(example: Example, rules: Rules) -> Iterator[tuple[str, str]]:
     answers = (outcome.text for outcome in example.outcomes)
-    arguments = (value for call in example.calls for value in _iter_strings(list(call.arguments.values())))
+    arguments = (value for call in example.calls for value in iter_strings(list(call.arguments.values())))
     seen: set[str] = set()
     for text in (example.task_text, example.prose, *example.facts, *arguments, *answers):
         seen.update(find_identifiers(text))
     for identifier in sorted(seen & rules.pinned_identifiers):
         yield "no pinned customer", f"holds {identifier}, which belongs to a customer of a pinned task"
-
-
-def _iter_strings(value: JsonValue) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list | dict):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _iter_strings(inner)

@@ -11,10 +11,10 @@ import pytest
 from graphhandoff.compress.identifiers import find_identifiers
 from graphhandoff.compress.tokens import count_tokens
 from graphhandoff.data.catalogue import load_catalogue
-from graphhandoff.data.grammar import Grammar, GrammarError, Speaker, load_grammar
+from graphhandoff.data.grammar import GRAMMAR, Grammar, GrammarError, Speaker, load_grammar
 from graphhandoff.data.layout import LAYOUTS, Part, arrange
 from graphhandoff.data.problems import Problem
-from graphhandoff.data.prose import GRAMMAR, Prose, find_missing_values, write_prose
+from graphhandoff.data.prose import Prose, find_missing_values, write_prose
 from graphhandoff.data.synthesize import SynthesisConfig, iter_problems
 from graphhandoff.data.telling import Telling
 from graphhandoff.data.wording import Wording
